@@ -1,0 +1,454 @@
+//! Adjoints of linear operators are proved for all extents. For an operator `L` that is linear in `x`, the gradient of the
+//! inner product `⟨L x, g⟩` by `x` must be `Lᵀ g`. The pass `gradient` makes it; the prover of rewrite rules decides, over
+//! the real numbers, `⟨L x, g⟩ = ⟨x, d⟩`, where `d` reads another tensor `w` in the place of `x`. Then `d` does not
+//! depend on `x`, and is the transpose. `docs/TRAINING.md` has a table of the calls that are proved, which `RELAX_BLESS=1` writes.
+
+#[path = "gradient_cases/calls.rs"]
+mod calls;
+mod legalized_cases;
+
+use calls::own;
+use legalized_cases::{Case, cases};
+use relax_program::frontend::Program;
+use relax_rewrite::pass::Settings;
+use relax_rewrite::pipeline::{PIPELINE, Unwatched, run};
+use relax_symbolic::Prover;
+use relax_syntax::annotation::{Annotation, TensorType};
+use relax_syntax::ast::{Def, Expr, ExprKind, File, Statement, StatementKind};
+use relax_syntax::dim::Dim;
+use relax_syntax::dtype::DType;
+use relax_syntax::facts::Facts;
+use relax_syntax::ir::Function;
+use relax_syntax::print::print_file;
+use relax_syntax::raise::raise_module;
+use relax_syntax::span::Source;
+use relax_theorems::rules::{Refusal, Verdict, judge, read_rules};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/TRAINING.md");
+/// The first line of the table.
+const HEADING: &str = "| operator | proved | of calls |";
+
+/// Operators that are linear in each operand alone.
+const IN_EACH: &[&str] = &[
+    "broadcast_to",
+    "collapse_sum_like",
+    "collapse_sum_to",
+    "cumsum",
+    "dynamic_strided_slice",
+    "einsum",
+    "expand_dims",
+    "flatten",
+    "flip",
+    "linear",
+    "matmul",
+    "mean",
+    "multiply",
+    "negative",
+    "nn.adaptive_avg_pool2d",
+    "nn.avg_pool1d",
+    "nn.avg_pool2d",
+    "nn.batch_flatten",
+    "nn.conv1d",
+    "nn.conv1d_transpose",
+    "nn.conv2d",
+    "nn.conv2d_transpose",
+    "nn.conv3d",
+    "nn.pad",
+    "nn.pixel_shuffle",
+    "outer",
+    "permute_dims",
+    "repeat",
+    "reshape",
+    "split",
+    "squeeze",
+    "strided_slice",
+    "sum",
+    "tile",
+    "tril",
+    "triu",
+];
+
+/// Operators that are linear in all operands together.
+const TOGETHER: &[&str] = &["add", "concat", "stack", "subtract"];
+
+/// Operators that divide by extents, and are no numbers where an extent is 0.
+const NOT_EMPTY: &[&str] = &["mean", "nn.adaptive_avg_pool2d", "nn.avg_pool1d", "nn.avg_pool2d"];
+
+/// A parameter of a call: its name and annotation.
+type Param = (String, TensorType);
+
+/// A call whose dims are symbols, and the annotations of its results.
+struct Call<'c> {
+    case: &'c Case,
+    params: Vec<Param>,
+    fields: Vec<TensorType>,
+    is_tuple: bool,
+}
+
+fn float(annotation: &Annotation) -> Option<TensorType> {
+    annotation.as_tensor().filter(|tensor| tensor.dtype == Some(DType::F64)).cloned()
+}
+
+fn read(case: &Case) -> Option<Call<'_>> {
+    let program = Program::load(Source::new("case", case.text("f64")));
+    let function = program.module.function("f").filter(|_| !program.has_errors())?;
+    let params = tensors(function);
+    let results = deduced(function);
+    let (fields, is_tuple) = match results? {
+        Annotation::Tuple(fields) => (fields.iter().map(float).collect::<Option<Vec<_>>>()?, true),
+        one => (vec![float(&one)?], false),
+    };
+    Some(Call { case, params, fields, is_tuple })
+}
+
+fn tensors(function: &Function) -> Vec<Param> {
+    let params = function.lambda.params.iter();
+    let tensor = |id: &_| {
+        let tensor = function.param_annotation(*id).as_tensor()?.clone();
+        Some((function.var(*id).name.to_string(), tensor))
+    };
+    params.filter_map(tensor).collect()
+}
+
+/// What was deduced of `y`.
+fn deduced(function: &Function) -> Option<Annotation> {
+    let found = function.vars.iter().rev().find(|var| &*var.name == "y")?;
+    found.annotation.clone()
+}
+
+/// `Tensor(("n", 4), "f64")`
+fn annotation(tensor: &TensorType) -> Option<String> {
+    let dims = tensor.extents.dims()?.iter().map(|dim| match dim {
+        Dim::Int(value) => value.to_string(),
+        other => format!("\"{other}\""),
+    });
+    let dims: String = dims.map(|dim| format!("{dim}, ")).collect();
+    Some(format!("Tensor(({}), \"{}\")", dims.trim_end_matches(' '), tensor.dtype?))
+}
+
+impl Call<'_> {
+    /// The terms of `⟨L x, g⟩`.
+    fn product(&self, of: &str) -> String {
+        let field = |at: usize| if self.is_tuple { format!("{of}[{at}]") } else { of.to_owned() };
+        let terms = (0..self.fields.len()).map(|at| format!("sum(multiply({}, g{at}))", field(at)));
+        terms.reduce(|sum, term| format!("add({sum}, {term})")).expect("a call has a result")
+    }
+
+    fn cotangents(&self) -> Option<String> {
+        let one =
+            |(at, field): (usize, &TensorType)| Some(format!("g{at}: {}", annotation(field)?));
+        Some(self.fields.iter().enumerate().map(one).collect::<Option<Vec<_>>>()?.join(", "))
+    }
+
+    /// The bindings of the gradients of `⟨L x, g⟩`, and their names.
+    fn gradients(&self, operands: &[&str]) -> Result<(String, Vec<String>), String> {
+        let text = self.case.text("f64");
+        let cotangents = self.cotangents().ok_or("a shape is not known")?;
+        let text = text.replacen("def f(", "def main(", 1).replacen(
+            "):\n",
+            &format!(", {cotangents}):\n"),
+            1,
+        );
+        let body = text.trim_end().trim_end_matches("return y").trim_end();
+        let text = format!("{body}\n    return {}\n", self.product("y"));
+        let program = Program::load(Source::new("case", text.as_str()));
+        if program.has_errors() {
+            return Err(format!("{:?}", program.diagnostics[0].message));
+        }
+        let mut settings = Settings::default();
+        settings.gradient.wrt = operands.iter().map(|name| (*name).into()).collect();
+        let route = PIPELINE.named("normalize,gradient")?;
+        let after = run(&program.module, &route, &settings, &mut Prover::new(), &mut Unwatched)
+            .map_err(|failed| format!("{failed:?}"))?;
+        let file = raise_module(&after);
+        let adjoint = file.statements.iter().find_map(|statement| match &statement.kind {
+            StatementKind::Def(def) if &*def.name.name == "main_adjoint" => Some((**def).clone()),
+            _ => None,
+        });
+        bindings(adjoint.expect("the pass made it"), operands)
+    }
+
+    /// The theorem as a rule.
+    fn rule(&self, operands: &[&str]) -> Result<String, String> {
+        let (bindings, gradients) = self.gradients(operands)?;
+        let annotated = |name: &str, tensor| Some(format!("{name}: {}", annotation(tensor)?));
+        let mut params = Vec::new();
+        for (name, tensor) in &self.params {
+            params.push(annotated(name, tensor));
+            if operands.contains(&name.as_str()) {
+                params.push(annotated(&other(name), tensor));
+            }
+        }
+        let params: Option<Vec<String>> = params.into_iter().collect();
+        let params = params.zip(self.cotangents()).ok_or("a shape is not known")?;
+        let call = self.case.call.replace("DT", "\"f64\"");
+        let right = operands.iter().zip(&gradients);
+        let right =
+            right.map(|(operand, gradient)| format!("sum(multiply({operand}, {gradient}))"));
+        let right = right.reduce(|sum, term| format!("add({sum}, {term})")).expect("an operand");
+        let names = self.case.names();
+        let is_defined = NOT_EMPTY.contains(&self.case.row) && !names.is_empty();
+        let conditions: Vec<String> = names.iter().map(|name| format!("{name} >= 1")).collect();
+        let conditions = if is_defined {
+            format!("    where = [{}]\n", conditions.join(", "))
+        } else {
+            String::new()
+        };
+        Ok(format!(
+            "@rewrite_rule(\"approximate\", reason=\"an adjoint\")\ndef adjoint({}, {}):\n{conditions}{bindings}    left = {}\n    right = {right}\n",
+            params.0.join(", "),
+            params.1,
+            self.product(&call)
+        ))
+    }
+}
+
+/// What stands for an operand where a gradient reads it.
+fn other(operand: &str) -> String {
+    format!("{operand}_other")
+}
+
+/// The lines of an adjoint as a rule has them, and the names of its gradients.
+fn bindings(adjoint: Def, operands: &[&str]) -> Result<(String, Vec<String>), String> {
+    let (mut lines, mut gradients) = (Vec::new(), Vec::new());
+    for statement in flat(adjoint.body.clone()) {
+        match statement.kind {
+            StatementKind::Assign { target, value, .. } => {
+                let value = as_rule(value, operands);
+                let span = statement.span;
+                lines.push(Statement {
+                    kind: StatementKind::Assign { target, annotation: None, value },
+                    span,
+                });
+            }
+            StatementKind::Return(Expr { kind: ExprKind::Tuple(items), .. }) => {
+                let Some(Expr { kind: ExprKind::Tuple(own), .. }) = items.into_iter().nth(1) else {
+                    return Err("the gradients are no tuple".to_owned());
+                };
+                for gradient in own {
+                    let ExprKind::Name(name) = as_rule(gradient, operands).kind else {
+                        return Err("a gradient is no binding".to_owned());
+                    };
+                    gradients.push(name.to_string());
+                }
+            }
+            StatementKind::Expr(_) => {}
+            _ => return Err("the adjoint has control flow".to_owned()),
+        }
+    }
+    let def = Def { parameters: Vec::new(), returns: None, body: lines, ..adjoint };
+    let span = def.header;
+    let statements = vec![Statement { kind: StatementKind::Def(Box::new(def)), span }];
+    let text = print_file(&File { statements, comments: Vec::new() });
+    let (_, body) = text.split_once(":\n").ok_or("the adjoint has no bindings")?;
+    Ok((body.to_owned(), gradients))
+}
+
+/// Statements without the blocks around them.
+fn flat(statements: Vec<Statement>) -> Vec<Statement> {
+    let inner = |statement: Statement| match statement.kind {
+        StatementKind::With { body, .. } => flat(body),
+        kind => vec![Statement { kind, span: statement.span }],
+    };
+    statements.into_iter().flat_map(inner).collect()
+}
+
+/// An expression with `w` for each operand, and shapes as lists of dims.
+fn as_rule(expr: Expr, operands: &[&str]) -> Expr {
+    let all = |items: Vec<Expr>| items.into_iter().map(|item| as_rule(item, operands)).collect();
+    let kind = match expr.kind {
+        ExprKind::Name(name) if operands.contains(&name.as_str()) => {
+            ExprKind::Name(other(&name).into())
+        }
+        ExprKind::Call { callee, arguments } => {
+            let is_shape = matches!(&callee.kind, ExprKind::Name(name) if name == "shape");
+            if is_shape {
+                ExprKind::List(arguments.into_iter().map(|argument| argument.value).collect())
+            } else {
+                let mut arguments = arguments;
+                for argument in &mut arguments {
+                    argument.value = as_rule(argument.value.clone(), operands);
+                }
+                ExprKind::Call { callee, arguments }
+            }
+        }
+        ExprKind::Tuple(items) => ExprKind::Tuple(all(items)),
+        ExprKind::List(items) => ExprKind::List(all(items)),
+        ExprKind::Subscript { base, indices } => {
+            ExprKind::Subscript { base: Box::new(as_rule(*base, operands)), indices }
+        }
+        kind => kind,
+    };
+    Expr { kind, span: expr.span }
+}
+
+fn prover() -> Box<dyn Facts> {
+    Box::new(Prover::new())
+}
+
+/// How a theorem ended: proved, or why not.
+fn decided(rule: &str) -> Result<Result<(), String>, String> {
+    let rules = match read_rules("adjoint", rule) {
+        Ok(rules) => rules,
+        Err(wrong) => return Ok(Err(format!("no rule: {}", wrong.join("; ")))),
+    };
+    match judge(&rules[0], &mut prover) {
+        Verdict::Proved(_) => Ok(Ok(())),
+        Verdict::Tested(why, cases) => Ok(Err(format!("tested in {cases} cases: {why}"))),
+        Verdict::Refused(Refusal::Wrong(why)) => Err(format!("the sides differ: {why}")),
+        Verdict::Refused(why) => Ok(Err(why.to_string())),
+    }
+}
+
+#[derive(Default)]
+struct Tally {
+    proved: usize,
+    all: usize,
+    why: Option<String>,
+}
+
+/// The sets of operands in which a call is linear.
+fn linear(call: &Call<'_>) -> Vec<Vec<String>> {
+    let floats = call.params.iter().filter(|(_, tensor)| tensor.dtype == Some(DType::F64));
+    let names: Vec<String> = floats.map(|(name, _)| name.clone()).collect();
+    // Other elements than 0 around it make it affine; the last operand of this one gives a shape.
+    match call.case.row {
+        _ if call.case.call.contains("pad_value") => Vec::new(),
+        "collapse_sum_like" => vec![names[..1].to_vec()],
+        row if TOGETHER.contains(&row) => vec![names],
+        _ => names.into_iter().map(|name| vec![name]).collect(),
+    }
+}
+
+#[test]
+fn adjoints_are_proved_to_be_transposes() {
+    let mut tallies: BTreeMap<&str, Tally> = BTreeMap::new();
+    let mut wrong = Vec::new();
+    let wanted = std::env::var("RELAX_ROW").ok();
+    let is_linear = |case: &&Case| {
+        let of_floats =
+            case.dtypes.iter().any(|dtype| DType::parse(dtype).is_some_and(DType::is_float));
+        of_floats && (IN_EACH.contains(&case.row) || TOGETHER.contains(&case.row))
+    };
+    for case in cases().chain(own()).filter(is_linear) {
+        if wanted.as_ref().is_some_and(|row| row != case.row) {
+            continue;
+        }
+        let Some(call) = read(case) else { continue };
+        for operands in linear(&call) {
+            let operands: Vec<&str> = operands.iter().map(String::as_str).collect();
+            let tally = tallies.entry(case.row).or_default();
+            tally.all += 1;
+            let rule = call.rule(&operands);
+            if wanted.is_some() {
+                eprintln!("{}", rule.as_ref().unwrap_or_else(|why| why));
+            }
+            let ended = match rule {
+                Ok(rule) => decided(&rule),
+                Err(why) => Ok(Err(why)),
+            };
+            let at = format!("{} by {}", case.call, operands.join(", "));
+            match ended {
+                Ok(Ok(())) => tally.proved += 1,
+                Ok(Err(why)) => {
+                    tally.why.get_or_insert(format!("{at}: {}", why.replace('\n', " ")));
+                }
+                Err(why) => wrong.push(format!("{}: {at}: {why}", case.row)),
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} adjoints are wrong:\n{}", wrong.len(), wrong.join("\n"));
+    if wanted.is_none() {
+        record(&tallies);
+    }
+}
+
+/// The lines of the table of the page.
+fn table(tallies: &BTreeMap<&str, Tally>) -> String {
+    let mut lines =
+        "| operator | proved | of calls | the first other one |\n|---|---|---|---|\n".to_owned();
+    for (row, Tally { proved, all, why }) in tallies {
+        let why = why.as_ref().map_or_else(String::new, |why| why.replace('|', "/"));
+        let _ = writeln!(lines, "| `{row}` | {proved} | {all} | {why} |");
+    }
+    lines
+}
+
+/// Compares with the table of the page, or writes it.
+fn record(tallies: &BTreeMap<&str, Tally>) {
+    let page = std::fs::read_to_string(PAGE).expect("the page is there");
+    let begin = page.find(HEADING).expect("the page has the table");
+    let (before, rest) = page.split_at(begin);
+    let after = rest.lines().skip_while(|line| line.starts_with('|'));
+    let after: String = after.map(|line| format!("{line}\n")).collect();
+    let wanted = format!("{before}{}{after}", table(tallies));
+    if std::env::var_os("RELAX_BLESS").is_some() {
+        std::fs::write(PAGE, &wanted).expect("the page can be written");
+        return;
+    }
+    assert!(
+        page == wanted,
+        "RELAX_BLESS=1 writes the table of docs/TRAINING.md:\n{}",
+        table(tallies)
+    );
+}
+
+/// Calls of square matrices, by which operands, and mistakes in their adjoints that keep every shape: an axis off by one, a
+/// transpose left out, a begin off by one, parts exchanged, a factor left out, a sum along another axis.
+const MISTAKES: &[(Case, &[&str], &str, &str)] = &[
+    (
+        square("permute_dims", "permute_dims(x, (1, 0))"),
+        &["x"],
+        "permute_dims(d_multiply, [1, 0])",
+        "permute_dims(d_multiply, [0, 1])",
+    ),
+    (
+        square("matmul", "matmul(x, u)"),
+        &["x"],
+        "permute_dims(u, [1, 0])",
+        "permute_dims(u, [0, 1])",
+    ),
+    (
+        square("matmul", "matmul(x, u)"),
+        &["u"],
+        "permute_dims(x, [1, 0])",
+        "permute_dims(x, [0, 1])",
+    ),
+    (
+        square("sum", "sum(x, axis=1)"),
+        &["x"],
+        "expand_dims(d_multiply, [1])",
+        "expand_dims(d_multiply, [0])",
+    ),
+    (square("nn.pad", "pad(x, [0, 0, 2, 1])"), &["x"], "[1], [2], [2 + n]", "[1], [1], [1 + n]"),
+    (square("concat", "concat((x, u), axis=0)"), &["x", "u"], "[0], [n], [n + n]", "[0], [0], [n]"),
+    (
+        square("reshape", "reshape(x, (n * n,))"),
+        &["x"],
+        "reshape(d_multiply, [n, n])",
+        "permute_dims(reshape(d_multiply, [n, n]), [1, 0])",
+    ),
+];
+
+const fn square(row: &'static str, call: &'static str) -> Case {
+    Case {
+        row,
+        params: "x: Tensor((\"n\", \"n\"), DT), u: Tensor((\"n\", \"n\"), DT)",
+        call,
+        dtypes: &["f64"],
+    }
+}
+
+#[test]
+fn wrong_adjoints_are_not_proved() {
+    for (case, operands, from, to) in MISTAKES {
+        let rule =
+            read(case).expect("the call is well-formed").rule(operands).expect("it has an adjoint");
+        assert_eq!(decided(&rule), Ok(Ok(())), "{rule}");
+        assert_eq!(rule.matches(from).count(), 1, "{from}: {rule}");
+        let why = decided(&rule.replacen(from, to, 1)).expect_err(to);
+        assert!(why.contains("differ"), "{why}");
+    }
+}
