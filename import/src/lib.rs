@@ -29,7 +29,7 @@ mod stablehlo;
 mod tvmscript;
 mod weight;
 
-pub use aten::supported_aten;
+pub use aten::{refused as refused_aten, supported_aten};
 pub use contents::{Contents, ONNX, Port, WeightInfo, contents};
 pub use data::{Kind, kinds, read_value};
 pub use model::{Bound, Given, Imported, Options, Summary, import_model, input_names, summary};

@@ -7,7 +7,7 @@ use crate::model::Bound;
 use crate::weight::Weight;
 use relax_semantics::show::show_number;
 use relax_semantics::tensor::Tensor;
-use relax_syntax::annotation::Annotation;
+use relax_syntax::annotation::{Annotation, Extents};
 use relax_syntax::dim::Dim;
 use relax_syntax::ir::OUTPUT_NAME;
 use relax_syntax::raise::OPERATOR;
@@ -366,14 +366,21 @@ fn quoted(annotation: &Annotation) -> String {
     if let Annotation::Tuple(fields) = annotation {
         return format!("Tuple[{}]", fields.iter().map(quoted).collect::<Vec<_>>().join(", "));
     }
+    let quotes = |dims: &[Dim]| -> Vec<String> {
+        let shown = |dim: &Dim| match dim.as_int() {
+            Some(extent) => extent.to_string(),
+            None => format!("\"{dim}\""),
+        };
+        dims.iter().map(shown).collect()
+    };
+    if let Annotation::Shape(Extents::Known(dims)) = annotation {
+        return format!("Shape([{}])", quotes(dims).join(", "));
+    }
     let Some(tensor) = annotation.as_tensor() else { return annotation.to_string() };
     let (Some(dims), Some(dtype)) = (tensor.extents.dims(), tensor.dtype) else {
         return annotation.to_string();
     };
-    let shown: Vec<String> = dims
-        .iter()
-        .map(|dim| if dim.as_int().is_some() { dim.to_string() } else { format!("\"{dim}\"") })
-        .collect();
+    let shown = quotes(dims);
     let comma = if shown.len() == 1 { "," } else { "" };
     format!("Tensor(({}{comma}), \"{dtype}\")", shown.join(", "))
 }

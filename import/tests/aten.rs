@@ -7,7 +7,9 @@ mod recorded;
 
 use ndarray::{ArrayD, IxDyn};
 use recorded::{Loaded, call, floats};
-use relax_import::{Bytes, ImportError, Imported, Options, import_model, supported_aten};
+use relax_import::{
+    Bytes, ImportError, Imported, Options, import_model, refused_aten, supported_aten,
+};
 use relax_semantics::tensor::Tensor;
 use relax_syntax::dtype::DType;
 use std::collections::BTreeSet;
@@ -109,6 +111,37 @@ fn operators_that_are_missing_are_named_with_their_lines() {
         "{shown}"
     );
     assert!(shown.contains("torch_programs.py:"), "{shown}");
+}
+
+/// A subgraph is called with sizes that none of its tensors has.
+#[test]
+fn a_shape_gives_symbols_their_values() {
+    let text = r#"{"format": "relax-aten", "version": 1, "producer": "a test", "weights_file": null,
+        "symbols": [{"name": "s0", "lower": null, "upper": 9}], "guards": [],
+        "inputs": [{"name": "sizes", "dtype": "shape", "shape": ["s1", "s0"]}], "weights": [],
+        "nodes": [{"op": "aten.full.default", "args": {"size": [{"d": "s0"}, {"d": ["+", "s1", 1]}], "fill_value": 2.0},
+            "outputs": [{"name": "y", "dtype": "f32", "shape": ["s0", ["+", "s1", 1]]}], "at": null}],
+        "outputs": [{"name": "y", "value": {"t": "y"}}], "notes": []}"#;
+    let imported = import(text).expect("it is imported").text;
+    assert!(imported.contains(r#"sizes: Shape(["s1", "s0"])"#), "{imported}");
+    assert!(imported.contains("s0 = sym_var(upper_bound=9)"), "{imported}");
+    let none = text.replace(r#"["s1", "s0"]"#, r#"["s0"]"#);
+    let error = import(&none).expect_err("nothing gives `s1` a value").to_string();
+    assert!(error.contains("`s1` is not the whole of a dim of an input"), "{error}");
+}
+
+#[test]
+fn nodes_that_are_missing_are_told_by_their_places() {
+    let text = description("checked");
+    let options = Options { folder: Some(folder()), ..Options::default() };
+    let refused = |text: &str| refused_aten(text.as_bytes(), &options).expect("it reads");
+    assert_eq!(refused(&text), []);
+    let made: serde_json::Value = serde_json::from_str(&text).expect("it is JSON");
+    let names = made["nodes"].as_array().expect("nodes").iter().map(|node| node["op"].as_str());
+    let place = names.into_iter().position(|op| op == Some("aten.mul.Tensor")).expect("a product");
+    let wrong = text.replace("\"aten.mul.Tensor\"", "\"aten.frobnicate.default\"");
+    assert_eq!(refused(&wrong), [(place, "this operator is not imported".to_owned())]);
+    assert!(refused_aten(&text.as_bytes()[..99], &options).is_err());
 }
 
 #[test]

@@ -11,7 +11,7 @@ use relax_driver::{
     Artifact, Bound as Given, BuildError, CompileError, KernelCheck, Target, Toolchain,
     compile as build,
 };
-use relax_import::{Bytes, Imported, Options, import_model};
+use relax_import::{Bytes, Imported, Options, import_model, refused_aten};
 use relax_lower::demands::demands;
 use relax_lower::static_failures::static_failures;
 use relax_program::externals::{constants, externals};
@@ -123,14 +123,31 @@ fn read(origin: &Origin) -> Result<(Program, Externals), Failure> {
     }
 }
 
-/// The text of the program that a model is, and what the import has to say.
-fn imported_text(path: &Path, bytes: Bytes) -> Result<Imported, Failure> {
+/// An import that finds the weights beside the model.
+fn beside(path: &Path) -> Options {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = Some(folder.unwrap_or(Path::new(".")).to_owned());
-    import_model(bytes, &Options { folder, ..Options::default() }).map_err(|error| {
+    Options { folder, ..Options::default() }
+}
+
+/// The text of the program that a model is, and what the import has to say.
+fn imported_text(path: &Path, bytes: Bytes) -> Result<Imported, Failure> {
+    import_model(bytes, &beside(path)).map_err(|error| {
         let class = if error.is_unsupported() { Class::Unsupported } else { Class::Program };
         Failure::new(class, format!("{}: {error}", path.display()))
     })
+}
+
+/// The nodes of a description of ATen operators that are not imported, by their places, and why.
+#[pyfunction]
+pub(crate) fn refused_nodes(py: Python<'_>, path: PathBuf) -> PyResult<Vec<(usize, String)>> {
+    let named = |why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
+    let refused = || {
+        let bytes = read_file(&path, LARGEST_MODEL).map_err(|e| file_error(named(&e)))?;
+        refused_aten(&bytes, &beside(&path))
+            .map_err(|error| Failure::new(Class::Program, named(&error)))
+    };
+    py.detach(refused).map_err(|failure| failure.raised(py))
 }
 
 /// The text and the notes of an import, for those who look at a program before they compile it.

@@ -25,6 +25,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(compiling::load, module)?)?;
     module.add_function(wrap_pyfunction!(compiling::check, module)?)?;
     module.add_function(wrap_pyfunction!(compiling::imported, module)?)?;
+    module.add_function(wrap_pyfunction!(compiling::refused_nodes, module)?)?;
     module.add_function(wrap_pyfunction!(compiling::compiler_version, module)?)?;
     module.add_function(wrap_pyfunction!(compiling::write_params, module)?)?;
     module.add_function(wrap_pyfunction!(proving::prove, module)?)?;

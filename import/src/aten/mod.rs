@@ -30,6 +30,19 @@ pub(crate) fn import(bytes: &[u8], options: &Options) -> Result<Imported, Import
     written(walk.builder, options, (&inputs, &outputs), &names, notes)
 }
 
+/// The nodes of a description that cannot be imported, by their places, and why. Nodes that read their results are not judged.
+///
+/// # Errors
+/// When the description is damaged, or nothing of it can be imported.
+pub fn refused(bytes: &[u8], options: &Options) -> Result<Vec<(usize, String)>, ImportError> {
+    let description = read(bytes)?;
+    let mut walk = walk::Walk::new(options);
+    match walk.main(&description) {
+        Ok(_) | Err(ImportError::Unsupported(_)) => Ok(walk.refused),
+        Err(error) => Err(error),
+    }
+}
+
 pub(crate) fn input_names(bytes: &[u8]) -> Result<Vec<String>, ImportError> {
     Ok(read(bytes)?.inputs.into_iter().map(|port| port.name).collect())
 }

@@ -8,11 +8,15 @@ use super::rows;
 use crate::builder::{Builder, Content, Line, Origin, V};
 use crate::model::{Bound, Options};
 use crate::reason::{Done, ImportError, Missing, Reason, invalid, unsupported};
+use relax_syntax::annotation::{Annotation, Extents};
 use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::dtype::DType;
 use relax_syntax::facts::{Claim, Facts, Relation};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+
+/// What stands for a dtype in an input that is a shape: it gives symbols their values.
+const SHAPE: &str = "shape";
 
 pub(crate) struct Walk<'d> {
     pub(crate) builder: Builder,
@@ -21,6 +25,8 @@ pub(crate) struct Walk<'d> {
     scope: BTreeMap<&'d str, Option<V>>,
     pub(crate) symbols: BTreeMap<&'d str, Dim>,
     missing: BTreeMap<(String, String, bool), Vec<String>>,
+    /// The places of the nodes that could not be imported, and why.
+    pub(crate) refused: Vec<(usize, String)>,
     pub(crate) notes: Vec<String>,
 }
 
@@ -34,6 +40,7 @@ impl<'d> Walk<'d> {
             scope: BTreeMap::new(),
             symbols: BTreeMap::new(),
             missing: BTreeMap::new(),
+            refused: Vec::new(),
             notes: Vec::new(),
         }
     }
@@ -51,8 +58,10 @@ impl<'d> Walk<'d> {
         self.refuse_unknown_bounds()?;
         self.weights(description)?;
         self.guards(&description.guards)?;
-        for node in &description.nodes {
-            self.node(node)?;
+        for (place, node) in description.nodes.iter().enumerate() {
+            if let Some(reason) = self.node(node)? {
+                self.note(place, node, reason);
+            }
         }
         let mut outputs = Vec::new();
         for output in &description.outputs {
@@ -140,7 +149,6 @@ impl<'d> Walk<'d> {
         let value = if let Some(tensor) = self.options.bind.get(&port.name) {
             self.builder.constant(tensor.clone())
         } else {
-            let dtype = dtype(&port.dtype)?;
             let mut dims = Vec::new();
             for extent in &port.shape {
                 dims.push(self.dim(extent).map_err(|reason| match reason {
@@ -150,7 +158,15 @@ impl<'d> Walk<'d> {
                     other => other,
                 })?);
             }
-            self.builder.add(dims, dtype, Content::Input(port.name.clone()))
+            let content = Content::Input(port.name.clone());
+            if port.dtype == SHAPE {
+                let annotation = Annotation::Shape(Extents::Known(dims));
+                let shape = self.builder.add(Vec::new(), DType::I64, content);
+                self.builder.tuples.insert(shape, annotation);
+                shape
+            } else {
+                self.builder.add(dims, dtype(&port.dtype)?, content)
+            }
         };
         self.builder.values[value.0].hint = Some(port.name.clone());
         self.define(&port.name, Some(value))?;
@@ -263,28 +279,29 @@ impl<'d> Walk<'d> {
         }))
     }
 
-    fn node(&mut self, node: &'d Node) -> Done<()> {
+    /// The lines of a node, or why it cannot be imported.
+    fn node(&mut self, node: &'d Node) -> Done<Option<Reason>> {
         let before = self.builder.lines.len();
         let variables: BTreeSet<String> = self.builder.variables.keys().cloned().collect();
         let result = self.results(node).and_then(|values| match values {
             Some(values) => self.outputs(node, &values, before, &variables).map(|()| true),
             None => Ok(false),
         });
-        match result {
+        let refused = match result {
             Ok(true) => {
                 if self.builder.lines.len() > before {
                     let place = node.at.as_deref().map_or_else(String::new, |at| format!("  {at}"));
                     let text = printable(&format!("{}{place}", node.op));
                     self.builder.lines.insert(before, Line::Comment(text));
                 }
-                return Ok(());
+                return Ok(None);
             }
-            Ok(false) => {}
+            Ok(false) => None,
             Err(reason) => {
                 self.builder.lines.truncate(before);
-                self.note(node, reason);
+                Some(reason)
             }
-        }
+        };
         for output in node.outputs.iter().flatten() {
             if let Output::Tensor(port) = output
                 && !self.scope.contains_key(port.name.as_str())
@@ -292,12 +309,13 @@ impl<'d> Walk<'d> {
                 self.define(&port.name, None)?;
             }
         }
-        Ok(())
+        Ok(refused)
     }
 
-    fn note(&mut self, node: &Node, reason: Reason) {
+    fn note(&mut self, place: usize, node: &Node, reason: Reason) {
         let is_invalid = matches!(reason, Reason::Invalid(_));
         let why = reason.text_of_node();
+        self.refused.push((place, why.clone()));
         let at = node.at.as_deref().unwrap_or("of unknown place");
         self.missing.entry((node.op.clone(), why, is_invalid)).or_default().push(printable(at));
     }

@@ -10,5 +10,6 @@ from __future__ import annotations
 
 from ._backend import Compilation, backend, compilations, dynamic
 from ._describe import describe, save
+from ._subgraphs import Subgraph
 
-__all__ = ["Compilation", "backend", "compilations", "describe", "dynamic", "save"]
+__all__ = ["Compilation", "Subgraph", "backend", "compilations", "describe", "dynamic", "save"]

@@ -5,14 +5,12 @@ from __future__ import annotations
 import functools
 import inspect
 import logging
-import os
-import tempfile
 import warnings
 from typing import Any, Callable, Mapping, NamedTuple, Sequence
 
-from .. import _native, compile as compiled
-from .._errors import ArgumentError, FallbackWarning, ProgramError, UnsupportedError
-from ._describe import graph, write
+from .._errors import ArgumentError, FallbackWarning, UnsupportedError
+from ._partition import Unsplittable, is_operator
+from ._subgraphs import Subgraph, Subgraphs
 from ._versions import torch_module
 
 _LOG = logging.getLogger("relaxc.torch")
@@ -21,12 +19,14 @@ _LOG = logging.getLogger("relaxc.torch")
 class Compilation(NamedTuple):
     """A graph that `torch.compile` gave to the backend.
 
-    `notes` say among others which guards of PyTorch the program does not need. `fallback` is why PyTorch runs the graph, else None.
+    `notes` say among others which guards of PyTorch the program does not need. `fallback` lists what PyTorch runs and why, and is None
+    where it runs nothing. `subgraphs` are the parts that relaxc compiled and those that PyTorch runs, in the order of their calls.
     """
 
     operators: int
     notes: tuple[str, ...]
     fallback: str | None
+    subgraphs: tuple[Subgraph, ...]
 
 
 _compilations: list[Compilation] = []
@@ -46,46 +46,50 @@ def backend(module: Any, example_inputs: Sequence[Any], *, threads: int | None =
     tensors = [value for value in (*example_inputs, *module.parameters()) if isinstance(value, torch.Tensor)]
     if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
         raise UnsupportedError("gradients are not supported: call the model within torch.no_grad() or torch.inference_mode()")
-    inference = functools.partial(_inference, threads=threads, exact=exact)
-    wrapped = aot_autograd(fw_compiler=inference, inference_compiler=inference, decompositions=core_aten_decompositions())
+    inference = functools.partial(_graph, threads=threads, exact=exact)
+    wrapped = aot_autograd(fw_compiler=inference, inference_compiler=inference, decompositions=core_aten_decompositions())  # type: ignore[arg-type, unused-ignore]
     return wrapped(module, example_inputs)
 
 
-def _inference(module: Any, example_inputs: Sequence[Any], *, threads: int | None, exact: bool) -> Callable[..., Any]:
+def _graph(module: Any, example_inputs: Sequence[Any], **wishes: Any) -> Callable[..., Any]:
     torch = torch_module()
-    operators = sum(node.op == "call_function" for node in module.graph.nodes)
+    operators = sum(is_operator(torch, node) for node in module.graph.nodes)
     try:
-        description, weights, taken, made = graph(module)
-        with tempfile.TemporaryDirectory(prefix="relaxc-") as folder:
-            path = os.path.join(folder, "graph.aten.json")
-            write(description, weights, path)
-            notes = tuple(_native.imported(path)[1])
-            program = compiled(path, threads=threads, exact=exact)
-    except (UnsupportedError, ProgramError) as error:
-        why = str(error)
-        _compilations.append(Compilation(operators, (), why))
-        warnings.warn(f"PyTorch runs a graph of {operators} operators, which relaxc does not: {why}", FallbackWarning, stacklevel=2)
-        return _boxed(module.forward)
-    _compilations.append(Compilation(operators, notes, None))
-    for note in notes:
+        subgraphs = Subgraphs(torch, module, wishes)
+    except Unsplittable as error:
+        why = f"PyTorch runs a graph of {_counted(operators)}, which relaxc cannot split: {error}"
+        return _noted(Compilation(operators, (), why, (Subgraph(operators, (), str(error)),)), module.forward)
+    parts = subgraphs.parts()
+    notes = tuple(note for part in parts for note in part.notes)
+    return _noted(Compilation(operators, notes, _fallback(operators, parts, subgraphs), parts), subgraphs.call)
+
+
+def _fallback(operators: int, parts: Sequence[Subgraph], subgraphs: Subgraphs) -> str | None:
+    """Which operators PyTorch runs, and why; None for none of them."""
+    refused = [part for part in parts if part.fallback is not None]
+    if not refused:
+        return None
+    count = sum(part.operators for part in refused)
+    lines = "".join(f"\n  {line}" for line in subgraphs.refusals.lines(list(subgraphs.refusals.nodes)))
+    if len(refused) == len(parts):
+        return f"PyTorch runs a graph of {_counted(operators)}, of which relaxc compiles nothing:{lines}"
+    return (
+        f"PyTorch runs {count} of {_counted(operators)} of a graph, in {len(refused)} of {len(parts)} subgraphs; relaxc compiles "
+        f"the others:{lines}"
+    )
+
+
+def _counted(operators: int) -> str:
+    return f"{operators} operator{'' if operators == 1 else 's'}"
+
+
+def _noted(compilation: Compilation, call: Callable[..., Any]) -> Callable[..., Any]:
+    _compilations.append(compilation)
+    if compilation.fallback is not None:
+        warnings.warn(compilation.fallback, FallbackWarning, stacklevel=2)
+    for note in compilation.notes:
         _LOG.info("%s", note)
-
-    def run(*values: Any) -> list[Any]:
-        found = program(*(values[place].detach() for place in taken))
-        results = [torch.from_dlpack(one) for one in (found if isinstance(found, tuple) else (found,))]
-        return [_result(torch, results, place, values, source) for place, source in enumerate(made)]
-
-    return _boxed(run)
-
-
-def _result(torch: Any, results: list[Any], place: int, values: Sequence[Any], source: Any) -> Any:
-    """A tensor, a number that a rank 0 tensor holds, or what the graph gives as it is."""
-    kind, at = source
-    if kind == "tensor":
-        return results[at]
-    if kind == "number":
-        return int(results[at])
-    return at
+    return _boxed(call)
 
 
 def _boxed(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -7,12 +7,13 @@ import json
 import math
 import operator
 import os
-from typing import Any
+from typing import Any, NamedTuple, Sequence
 
 from .. import _native
 from .._errors import UnsupportedError
 from .._files import write_text
 from . import _places
+from ._partition import is_number, name_of
 from ._symbols import Inexpressible, bounds, claims, expression_of, extent
 from ._versions import torch_module
 
@@ -38,39 +39,73 @@ def describe(program: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     return _Walk(torch, notes).exported(decomposed)
 
 
-def graph(module: Any) -> tuple[dict[str, Any], dict[str, Any], list[int], list[tuple[str, Any]]]:
-    """The description and weights of a graph of ATen operators, which arguments it takes, and what its results are.
+class Refused(UnsupportedError):
+    """Why some nodes of a graph have no description."""
 
-    A result is `("tensor", i)` or `("number", i)` for result i of the program, or `("constant", value)`.
+    def __init__(self, nodes: dict[Any, str]) -> None:
+        super().__init__("; ".join(nodes.values()))
+        self.nodes = nodes
+
+
+class Described(NamedTuple):
+    """A graph of ATen operators as a description, and how it is called."""
+
+    description: dict[str, Any]
+    weights: dict[str, Any]
+    #: The arguments of the graph that the program takes. After them it takes a shape of `sizes`, where there are some.
+    taken: list[int]
+    #: The nodes of the graph that those of the description are.
+    nodes: list[Any]
+    #: For each result whether it is a number that a tensor of rank 0 holds.
+    numbers: list[bool]
+
+
+def graph(module: Any, sizes: Sequence[str]) -> Described:
+    """The description of a graph, where `sizes` are symbols that get their values from no tensor.
+
+    `Refused` where nodes have none.
     """
     torch = torch_module()
     walk = _Walk(torch, [])
     taken: list[int] = []
-    made: list[tuple[str, Any]] = []
-    outputs: list[dict[str, Any]] = []
+    nodes: list[Any] = []
+    numbers: list[bool] = []
+    refused: dict[Any, str] = {}
     for place, node in enumerate(node for node in module.graph.nodes if node.op == "placeholder"):
         value = node.meta.get("val")
         if isinstance(value, torch.Tensor):
             taken.append(place)
-            walk.inputs.append(walk.port(node.name, value, f"the input `{node.name}`"))
+            try:
+                walk.inputs.append(walk.port(node.name, value, f"`{node.name}`"))
+            except UnsupportedError as error:
+                # Nothing of it is imported that reads the value.
+                refused.update(dict.fromkeys(node.users, f"its argument {error.message}"))
+    if sizes:
+        walk.inputs.append({"name": "sizes", "dtype": "shape", "shape": list(sizes)})
     for node in module.graph.nodes:
         if node.op == "call_function":
-            walk.call(node)
+            try:
+                walk.call(node)
+            except UnsupportedError as error:
+                refused.setdefault(node, error.message)
+            nodes += [node] * (len(walk.nodes) - len(nodes))
         elif node.op == "get_attr":
             tensor = functools.reduce(getattr, node.target.split("."), module)
-            if not isinstance(tensor, torch.Tensor):
-                raise UnsupportedError(f"the graph has a graph in it: {node.target}")
-            walk.weight(node.name, node.target, tensor)
+            if isinstance(tensor, torch.Tensor):
+                walk.weight(node.name, node.target, tensor)
+    if refused:
+        raise Refused(refused)
+    outputs = []
     (output,) = (node for node in module.graph.nodes if node.op == "output")
     for place, value in enumerate(output.args[0]):
-        if value is None or isinstance(value, (int, float)):
-            made.append(("constant", value))
-            continue
-        kind = "tensor" if isinstance(value.meta.get("val"), torch.Tensor) else "number"
-        made.append((kind, len(outputs)))
+        numbers.append(not isinstance(value.meta.get("val"), torch.Tensor))
         outputs.append(walk.output(place, value))
     ranges = getattr(walk.shape_env(), "var_to_range", {})
-    return walk.description(ranges, outputs), walk.stored, taken, made
+    description = walk.description(ranges, outputs)
+    # PyTorch checks its guards before it calls a graph. Those of sizes of other subgraphs say nothing here.
+    own = {name for port in walk.inputs for name in port["shape"] if isinstance(name, str)}
+    description["guards"] = [guard for guard in description["guards"] if guard["claim"] and _symbols(guard["claim"]) <= own]
+    return Described(description, walk.stored, taken, nodes, numbers)
 
 
 def save(program: Any, path: str | os.PathLike[str]) -> None:
@@ -264,12 +299,10 @@ class _Walk:
 
     def call(self, node: Any) -> None:
         value = node.meta.get("val")
-        symbolic = (self.torch.SymInt, self.torch.SymFloat, self.torch.SymBool, int, float)
-        is_operator = isinstance(node.target, self.torch._ops.OpOverload)
-        name = str(node.target) if is_operator else getattr(node.target, "__name__", str(node.target))
-        makes_symbol = name in ("aten._local_scalar_dense.default", "aten.item.default")
-        if isinstance(value, symbolic) and not makes_symbol or node.target is operator.getitem:
+        if is_number(self.torch, node) or node.target is operator.getitem:
             return
+        is_operator = isinstance(node.target, self.torch._ops.OpOverload)
+        name = name_of(self.torch, node)
         at = _places.line_of(node.meta.get("stack_trace"), self.root)
         what = f"{name} ({at})"
         arguments = self.arguments(node, what) if is_operator else {}

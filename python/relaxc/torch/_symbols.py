@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable
+import operator
+from typing import Any, Callable, Mapping
 
 from .._errors import UnsupportedError
 
@@ -57,6 +58,38 @@ def _joined(operation: str, terms: Any) -> Any:
     for term in rest:
         first = [operation, first, term]
     return first
+
+
+def evaluated(tree: Any, values: Mapping[str, int]) -> int:
+    """The value of what `extent` gives."""
+    if isinstance(tree, int):
+        return tree
+    if isinstance(tree, str):
+        return values[tree]
+    operation, left, right = tree[0], evaluated(tree[1], values), evaluated(tree[2], values)
+    return _OPERATIONS[operation](left, right)
+
+
+_OPERATIONS: dict[str, Callable[[int, int], int]] = {
+    "+": operator.add,
+    "*": operator.mul,
+    "//": operator.floordiv,
+    "%": operator.mod,
+    "min": min,
+    "max": max,
+    "ceildiv": lambda left, right: -(-left // right),
+}
+
+
+def symbols_of(torch: Any, value: Any) -> set[str]:
+    """The symbols in a symbolic number, and in the sizes of tensors."""
+    if isinstance(value, (list, tuple)):
+        return {symbol for one in value for symbol in symbols_of(torch, one)}
+    if isinstance(value, torch.Tensor):
+        return {symbol for size in value.shape for symbol in symbols_of(torch, size)}
+    if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
+        return {str(symbol) for symbol in value.node.expr.free_symbols}
+    return set()
 
 
 def claims(expression: Any) -> list[Any]:
