@@ -169,6 +169,65 @@ class Images(torch.nn.Module):
         )  # fmt: skip
 
 
+def gradients(x):
+    """Of images (n, 2, 7, 6). The gradients of results are sines of these."""
+    a, both = torch.ops.aten, [True, True, True]
+    wave = lambda *shape: torch.sin(torch.arange(float(math.prod(shape)))).reshape(shape)  # noqa: E731
+    results: list[torch.Tensor] = []
+
+    def convolution(x, w, stride, padding, dilation, transposed, added, groups):
+        more = (stride, padding, dilation, transposed, added, groups)
+        y = a.convolution(x, w, None, *more)
+        results.extend(a.convolution_backward(y.sin(), x, w, [y.shape[1]], *more, both))
+
+    convolution(x, wave(4, 2, 3, 3), [2, 2], [1, 1], [1, 1], False, [0, 0], 1)
+    convolution(x, wave(4, 1, 2, 3), [3, 1], [0, 2], [2, 1], False, [0, 0], 2)
+    convolution(x, wave(2, 3, 3, 3), [2, 2], [1, 1], [1, 1], True, [1, 0], 1)
+    convolution(x[:, :, 0], wave(3, 2, 2), [2], [0], [1], False, [0], 1)
+    # Eight elements in two channels, of which some are equal.
+    coarse = (x * 2).round()
+    for kernel, stride, padding, dilation, ceil in (([3, 3], [2, 2], [1, 1], [1, 1], False), ([2, 3], [3, 2], [1, 0], [2, 1], True)):
+        y, places = a.max_pool2d_with_indices(coarse, kernel, stride, padding, dilation, ceil)
+        results += [places, a.max_pool2d_with_indices_backward(y.sin(), coarse, kernel, stride, padding, dilation, ceil, places)]
+    for window in (([3, 2], [2, 2], [1, 1], False, False, None), ([3, 3], [2, 3], [1, 0], True, True, None), ([2, 2], [], [0, 0], False, True, 3)):
+        results.append(a.avg_pool2d_backward(a.avg_pool2d(x, *window).sin(), x, *window))
+    results.append(a._adaptive_avg_pool2d_backward(a._adaptive_avg_pool2d(x, [2, 4]).sin(), x))
+    return tuple(results)
+
+
+#: What `torch.compile` leaves as it is in training, and an export decomposes.
+WHOLE = (
+    "aten.native_batch_norm_backward.default",
+    "aten.native_group_norm_backward.default",
+    "aten.native_layer_norm_backward.default",
+    "aten._scaled_dot_product_flash_attention_for_cpu.default",
+)
+
+
+def whole_gradients(x):
+    """Of images (n, 2, 7, 6), which are heads too."""
+    a, both = torch.ops.aten, [True, True, True]
+    many = torch.cat((x, x.cos()), 1)
+    weight, bias, mean, spread = (torch.sin(torch.arange(4.0) + at) + at for at in range(4))
+    y, center, rstd = a.native_group_norm(many, weight, bias, x.shape[0], 4, 42, 2, 1e-5)
+    results = [*a.native_group_norm_backward(y.sin(), many, center, rstd, weight, x.shape[0], 4, 42, 2, both)]
+    y, center, rstd, *updated = a._native_batch_norm_legit_functional(many, weight, bias, mean, spread, True, 0.25, 1e-5)
+    results += [y, center, rstd, *updated]
+    for training in (True, False):
+        results += a.native_batch_norm_backward(y.sin(), many, weight, mean, spread, center, rstd, training, 1e-5, both)
+    y, center, rstd = a.native_layer_norm(x, [6], None, None, 1e-5)
+    results.append(a.native_layer_norm_backward(y.sin(), x, [6], center, rstd, None, None, [True, False, False])[0])
+    k, v = x[:, :, 1:5].cos(), x[:, :, 1:5].sin()
+    mask = torch.sin(torch.arange(28.0)).reshape(7, 4)
+    mask = mask.masked_fill(mask > 0.8, -math.inf)
+    for keys, causal, more in ((x, True, {}), (k, False, {"attn_mask": mask, "scale": 0.75})):
+        values = v if keys is k else x.sin()
+        out, sums = a._scaled_dot_product_flash_attention_for_cpu(x, keys, values, 0.0, causal, **more)
+        given = (out.sin(), x, keys, values, out, sums, 0.0, causal)
+        results += [out, sums, *a._scaled_dot_product_flash_attention_for_cpu_backward(*given, **more)]
+    return tuple(results)
+
+
 def windows(x):
     """Averages of windows, in some of which there is an infinity and a NaN."""
     f = torch.nn.functional
@@ -241,6 +300,8 @@ PROGRAMS: list[tuple[str, torch.nn.Module, Callable[[int], Any], int, tuple[int,
     ("linear", Linear().eval(), finite_inputs, 4, SIZES, (ROWS,) * 3),
     ("images", Images().eval(), image, 3, (1, 2, 5), (ROWS,)),
     ("windows", Program(windows), volume, 3, (1, 2), (ROWS,)),
+    ("gradients", Program(gradients), image, 3, (1, 2, 5), (ROWS,)),
+    ("whole_gradients", Program(whole_gradients), image, 3, (1, 2, 5), (ROWS,)),
     ("distances", Program(distances), finite_inputs, 4, (1, 2, 5), (ROWS,) * 3),
     ("branch", Program(branch), rows, 5, (4, 9), (ROWS,)),
     ("lost_rows", Program(lost_rows), rows, 8, (4, 12), (ROWS,)),
@@ -250,7 +311,14 @@ PROGRAMS: list[tuple[str, torch.nn.Module, Callable[[int], Any], int, tuple[int,
 
 def exported(program: torch.nn.Module, arguments: Any, dynamic: Any) -> Any:
     wrapped = (dynamic,) if isinstance(program, Program) else dynamic
-    return export(program, arguments, dynamic_shapes=wrapped)
+    made = export(program, arguments, dynamic_shapes=wrapped)
+    if isinstance(program, Program) and program.function is whole_gradients:
+        table = torch.export.default_decompositions()
+        for target in [target for target in table if str(target) in WHOLE]:
+            table.pop(target)
+        decomposed = made.run_decompositions
+        made.run_decompositions = lambda: decomposed(table)
+    return made
 
 
 def flat(value: Any) -> list[torch.Tensor]:
@@ -345,7 +413,6 @@ def fallbacks() -> None:
 def refusals() -> None:
     """Bad input is an exception that says what is wrong."""
     import relaxc
-    from relaxc.torch import backend
 
     def refused(function: Callable[[], Any], kind: type[BaseException], part: str) -> None:
         try:
@@ -364,8 +431,6 @@ def refusals() -> None:
     refused(lambda: module(finite(3, 2).double()), relaxc.Trap, "f64")
     refused(lambda: relaxc.compile(export(double, (finite(3, 2).to(torch.complex64),))), relaxc.UnsupportedError, "complex64")
     refused(lambda: relaxc.compile(export(Program(torch.rand_like), (finite(3),))), relaxc.UnsupportedError, "aten.rand_like")
-    linear = torch.nn.Linear(2, 2)
-    refused(lambda: torch.compile(linear, backend=backend)(finite(3, 2)), Exception, "torch.no_grad()")
     counting = torch.nn.BatchNorm1d(2)
     refused(lambda: relaxc.compile(export(counting, (finite(3, 2),))), relaxc.UnsupportedError, "writes to")
 

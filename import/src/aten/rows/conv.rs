@@ -13,11 +13,27 @@ use relax_syntax::dim::Dim;
 
 pub(super) const ROWS: &[(&str, Row)] = &[("convolution", convolution)];
 
-struct Windows {
-    strides: Vec<i64>,
-    padding: Vec<i64>,
-    dilation: Vec<i64>,
-    added: Vec<i64>,
+#[derive(Clone)]
+pub(super) struct Windows {
+    pub(super) strides: Vec<i64>,
+    pub(super) padding: Vec<i64>,
+    pub(super) dilation: Vec<i64>,
+    pub(super) added: Vec<i64>,
+}
+
+impl Windows {
+    pub(super) fn of(call: &Call, count: usize) -> Done<Self> {
+        Ok(Self {
+            strides: call.ints_for("stride", count)?,
+            padding: call.ints_for("padding", count)?,
+            dilation: call.ints_for("dilation", count)?,
+            added: if call.bool("transposed")? {
+                call.ints_for("output_padding", count)?
+            } else {
+                vec![0; count]
+            },
+        })
+    }
 }
 
 fn convolution(call: &mut Call) -> Done<Vec<V>> {
@@ -27,20 +43,11 @@ fn convolution(call: &mut Call) -> Done<Vec<V>> {
     if call.rank(w) != call.rank(x) {
         return invalid("the weight does not have the rank of the data");
     }
-    let windows = Windows {
-        strides: call.ints_for("stride", count)?,
-        padding: call.ints_for("padding", count)?,
-        dilation: call.ints_for("dilation", count)?,
-        added: if call.bool("transposed")? {
-            call.ints_for("output_padding", count)?
-        } else {
-            vec![0; count]
-        },
-    };
+    let windows = Windows::of(call, count)?;
     let groups = call.int("groups")?;
     let mut y = match (count, call.bool("transposed")?) {
         (1 | 2, false) => plain(call, x, w, &windows, groups)?,
-        (1 | 2, true) => transposed(call, x, w, &windows, groups)?,
+        (1 | 2, true) => transposed(call, x, w, &windows, (both_sides(&windows.padding), groups))?,
         (3, false) => in_space(call, x, w, &windows, groups)?,
         _ => return unsupported(format!("{count} spatial dims")),
     };
@@ -61,7 +68,7 @@ fn both_sides(padding: &[i64]) -> Vec<i64> {
     padding.iter().chain(padding).copied().collect()
 }
 
-fn plain(call: &mut Call, x: V, w: V, windows: &Windows, groups: i64) -> Done<V> {
+pub(super) fn plain(call: &mut Call, x: V, w: V, windows: &Windows, groups: i64) -> Done<V> {
     let operator = format!("conv{}d", windows.strides.len());
     let args = [
         x.into(),
@@ -74,7 +81,14 @@ fn plain(call: &mut Call, x: V, w: V, windows: &Windows, groups: i64) -> Done<V>
     call.call(&operator, &args)
 }
 
-fn transposed(call: &mut Call, x: V, w: V, windows: &Windows, groups: i64) -> Done<V> {
+/// With pads before and after each axis.
+pub(super) fn transposed(
+    call: &mut Call,
+    x: V,
+    w: V,
+    windows: &Windows,
+    (pads, groups): (Vec<i64>, i64),
+) -> Done<V> {
     let operator = format!("conv{}d_transpose", windows.strides.len());
     if windows.added.iter().zip(&windows.strides).any(|(added, stride)| added >= stride) {
         return unsupported("output_padding that is not below the stride");
@@ -83,7 +97,7 @@ fn transposed(call: &mut Call, x: V, w: V, windows: &Windows, groups: i64) -> Do
         x.into(),
         w.into(),
         key("strides", windows.strides.as_slice()),
-        key("padding", both_sides(&windows.padding)),
+        key("padding", pads),
         key("output_padding", windows.added.as_slice()),
         key("dilation", windows.dilation.as_slice()),
         key("groups", groups),

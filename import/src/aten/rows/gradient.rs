@@ -1,16 +1,23 @@
 //! Operators that PyTorch's gradients are made of.
 
+use super::conv_gradient::by_channel as sum_by_channel;
+use super::norm::{by_channel, mean, other_axes};
 use crate::argument::{Arg, key};
 use crate::aten::call::{Argument, Call, Row};
 use crate::builder::V;
+use crate::operators::activation::plus;
 use crate::operators::arithmetic::{broadcast_call, pair};
+use crate::operators::elementwise::convert;
+use crate::operators::shape::reshape;
 use crate::reason::{Done, invalid, unsupported};
 use relax_semantics::tensor::Number;
-use relax_syntax::dim::Dim;
+use relax_syntax::dim::{Dim, DimOp};
 
 pub(super) const ROWS: &[(&str, Row)] = &[
     ("embedding_dense_backward", embedding),
     ("native_layer_norm_backward", layer_norm),
+    ("native_batch_norm_backward", batch_norm),
+    ("native_group_norm_backward", group_norm),
     ("_softmax_backward_data", softmax),
     ("_log_softmax_backward_data", log_softmax),
 ];
@@ -41,11 +48,84 @@ fn embedding(call: &mut Call) -> Done<Vec<V>> {
     Ok(vec![call.call("index_put", &args)?])
 }
 
-fn mean(call: &mut Call, x: V, axes: &[i64]) -> Done<V> {
-    call.call("mean", &[x.into(), key("axis", axes), key("keepdims", true)])
+/// Of `y = u * weight + bias` with `u = (x - mean) * rstd`, `g = dy * weight` and the mean over the axes:
+/// of x `rstd * (g - mean(g) - u * mean(g * u))`.
+fn of_unit(call: &mut Call, g: V, unit: V, inverse: V, axes: &[i64]) -> Done<V> {
+    let level = mean(call, g, axes)?;
+    let product = pair(call, "multiply", g, unit)?;
+    let slope = mean(call, product, axes)?;
+    let slope = pair(call, "multiply", unit, slope)?;
+    let rest = pair(call, "subtract", g, level)?;
+    let rest = pair(call, "subtract", rest, slope)?;
+    pair(call, "multiply", rest, inverse)
 }
 
-/// Of `y = u * weight + bias` with `u = (x - mean) * rstd`: of x `rstd * (g - mean(g) - u * mean(g * u))` with `g = dy * weight`.
+/// Of the data, and of the weight and the bias by channel. Without training the statistics are weights.
+fn batch_norm(call: &mut Call) -> Done<Vec<V>> {
+    let (g, x) = (call.tensor("grad_out")?, call.tensor("input")?);
+    let (rank, dtype) = (call.rank(x), call.dtype(x));
+    let is_training = call.bool("train")?;
+    let (center, inverse) = if is_training {
+        (call.tensor("save_mean")?, call.tensor("save_invstd")?)
+    } else {
+        let spread = call.tensor("running_var")?;
+        let epsilon = call.float("eps")?;
+        let spread = plus(call, spread, epsilon)?;
+        (call.tensor("running_mean")?, call.call("rsqrt", &[spread.into()])?)
+    };
+    let mut columns = Vec::new();
+    for v in [center, inverse] {
+        let column = by_channel(call, v, rank)?;
+        columns.push(convert(call, column, dtype)?);
+    }
+    let away = pair(call, "subtract", x, columns[0])?;
+    let unit = pair(call, "multiply", away, columns[1])?;
+    let weighted = weighted(call, g, rank)?;
+    let of_x = if is_training {
+        of_unit(call, weighted, unit, columns[1], &other_axes(rank))?
+    } else {
+        pair(call, "multiply", weighted, columns[1])?
+    };
+    let by_unit = pair(call, "multiply", g, unit)?;
+    Ok(vec![of_x, sum_by_channel(call, by_unit)?, sum_by_channel(call, g)?])
+}
+
+/// A gradient times the weight of its channel, where there is one.
+fn weighted(call: &mut Call, g: V, rank: usize) -> Done<V> {
+    let Some(weight) = call.optional_tensor("weight")? else { return Ok(g) };
+    let (weight, dtype) = (by_channel(call, weight, rank)?, call.dtype(g));
+    let weight = convert(call, weight, dtype)?;
+    pair(call, "multiply", g, weight)
+}
+
+/// The channels are in groups, each with its statistics.
+fn group_norm(call: &mut Call) -> Done<Vec<V>> {
+    let (g, x) = (call.tensor("grad_out")?, call.tensor("input")?);
+    let (center, inverse) = (call.tensor("mean")?, call.tensor("rstd")?);
+    let dims = call.dims(x);
+    if dims.len() < 2 {
+        return invalid("data without channels");
+    }
+    let groups = Dim::Int(call.int("group")?);
+    let size = call.dim(DimOp::FloorDiv, &dims[1], &groups);
+    let mut split = vec![dims[0].clone(), groups.clone(), size];
+    split.extend_from_slice(&dims[2..]);
+    let axes: Vec<i64> = (2..split.len() as i64).collect();
+    let mut small = vec![dims[0].clone(), groups];
+    small.resize(split.len(), Dim::Int(1));
+    let grouped = reshape(call, x, split.clone())?;
+    let center = reshape(call, center, small.clone())?;
+    let inverse = reshape(call, inverse, small)?;
+    let away = pair(call, "subtract", grouped, center)?;
+    let unit = pair(call, "multiply", away, inverse)?;
+    let weighted = weighted(call, g, dims.len())?;
+    let weighted = reshape(call, weighted, split)?;
+    let of_x = of_unit(call, weighted, unit, inverse, &axes)?;
+    let (of_x, unit) = (reshape(call, of_x, dims.clone())?, reshape(call, unit, dims)?);
+    let by_unit = pair(call, "multiply", g, unit)?;
+    Ok(vec![of_x, sum_by_channel(call, by_unit)?, sum_by_channel(call, g)?])
+}
+
 fn layer_norm(call: &mut Call) -> Done<Vec<V>> {
     let (gradient, x) = (call.tensor("grad_out")?, call.tensor("input")?);
     let (center, inverse) = (call.tensor("mean")?, call.tensor("rstd")?);
@@ -60,13 +140,7 @@ fn layer_norm(call: &mut Call) -> Done<Vec<V>> {
     if let Argument::Tensor(weight) = *call.argument("weight") {
         weighted = pair(call, "multiply", gradient, weight)?;
     }
-    let level = mean(call, weighted, &axes)?;
-    let product = pair(call, "multiply", weighted, unit)?;
-    let slope = mean(call, product, &axes)?;
-    let slope = pair(call, "multiply", unit, slope)?;
-    let rest = pair(call, "subtract", weighted, level)?;
-    let rest = pair(call, "subtract", rest, slope)?;
-    let of_x = pair(call, "multiply", rest, inverse)?;
+    let of_x = of_unit(call, weighted, unit, inverse, &axes)?;
     let total = |call: &mut Call, v: V| {
         if outer.is_empty() {
             return Ok(v);

@@ -1,15 +1,11 @@
-//! Products of matrices, and attention.
+//! Products of matrices.
 
-use crate::argument::{Arg, key};
 use crate::aten::call::{Call, Row};
 use crate::builder::V;
-use crate::operators::activation::scaled;
-use crate::operators::arithmetic::{broadcast_call, pair};
-use crate::operators::elementwise::convert;
+use crate::operators::arithmetic::pair;
 use crate::operators::shape::permuted;
 use crate::reason::{Done, unsupported};
 use relax_semantics::tensor::Number;
-use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
 
 pub(super) const ROWS: &[(&str, Row)] = &[
@@ -21,7 +17,6 @@ pub(super) const ROWS: &[(&str, Row)] = &[
     ("addmm", |call| added(call, "mat1", "mat2")),
     ("baddbmm", |call| added(call, "batch1", "batch2")),
     ("linear", linear),
-    ("scaled_dot_product_attention", attention),
 ];
 
 fn product(call: &mut Call, first: &str, second: &str) -> Done<Vec<V>> {
@@ -65,62 +60,4 @@ fn linear(call: &mut Call) -> Done<Vec<V>> {
         Some(bias) => Ok(vec![pair(call, "add", product, bias)?]),
         None => Ok(vec![product]),
     }
-}
-
-/// `softmax(q @ k^T * scale + mask) @ v`. A row that sees nothing is 0 in PyTorch, and NaN in the softmax of the language.
-fn attention(call: &mut Call) -> Done<Vec<V>> {
-    let (q, k, v) = (call.tensor("query")?, call.tensor("key")?, call.tensor("value")?);
-    if call.has("dropout_p") && call.float("dropout_p")? != 0.0 {
-        return unsupported(
-            "dropout in training, which is random: export the model after `model.eval()`",
-        );
-    }
-    let rank = call.rank(k);
-    if call.bool("enable_gqa")? || rank < 2 {
-        return unsupported("groups of heads in the operator");
-    }
-    let mut axes: Vec<i64> = (0..rank as i64).collect();
-    axes.swap(rank - 1, rank - 2);
-    let turned = permuted(call, k, &axes)?;
-    let scores = call.call("matmul", &[q.into(), turned.into()])?;
-    let scale = if call.has("scale") {
-        call.float("scale")?
-    } else {
-        let width = call.dims(q).last().and_then(Dim::as_int);
-        match width.filter(|&width| width > 0) {
-            Some(width) => 1.0 / (width as f64).sqrt(),
-            None => return unsupported("a symbolic width of heads"),
-        }
-    };
-    let mut scores = scaled(call, scores, scale)?;
-    let dtype = call.dtype(scores);
-    let least: Arg = call.of_number(Number::Float(f64::NEG_INFINITY), dtype).into();
-    if let Some(mask) = call.optional_tensor("attn_mask")? {
-        scores = masked(call, scores, mask)?;
-    }
-    if call.bool("is_causal")? {
-        let dims = call.dims(scores);
-        let shape = dims[dims.len() - 2..].to_vec();
-        let ones = call.call("ones", &[Arg::Shape(shape), DType::U8.into()])?;
-        let seen = call.call("tril", &[ones.into()])?;
-        let seen = convert(call, seen, DType::Bool)?;
-        scores = masked(call, scores, seen)?;
-    }
-    let soft = call.call("softmax", &[scores.into(), key("axis", -1_i64)])?;
-    let hidden = call.call("equal", &[scores.into(), least])?;
-    // The product of bools is whether all are true.
-    let blind = call.call("prod", &[hidden.into(), key("axis", -1_i64), key("keepdims", true)])?;
-    let zero = call.of_number(Number::Int(0), dtype);
-    let soft = broadcast_call(call, "where", &[blind, zero, soft])?;
-    Ok(vec![call.call("matmul", &[soft.into(), v.into()])?])
-}
-
-/// With a mask of floats added, or minus infinity where a mask of bools is false.
-fn masked(call: &mut Call, scores: V, mask: V) -> Done<V> {
-    if call.dtype(mask) != DType::Bool {
-        return pair(call, "add", scores, mask);
-    }
-    let dtype = call.dtype(scores);
-    let least = call.of_number(Number::Float(f64::NEG_INFINITY), dtype);
-    broadcast_call(call, "where", &[mask, scores, least])
 }

@@ -1,8 +1,10 @@
 //! The operators of ATen, by family: how each is composed of those of the language. A row has the name of an operator, for all of
 //! its overloads, or of one overload.
 
+mod attention;
 mod binary;
 mod conv;
+mod conv_gradient;
 mod creation;
 mod distance;
 mod gradient;
@@ -14,6 +16,7 @@ mod norm;
 mod order;
 mod pointwise;
 mod pool;
+mod pool_gradient;
 mod reduce;
 mod scalar;
 
@@ -21,8 +24,10 @@ use super::call::Row;
 use crate::rows::{Table, find, names};
 
 const FAMILIES: &[Table<Row>] = &[
+    attention::ROWS,
     binary::ROWS,
     conv::ROWS,
+    conv_gradient::ROWS,
     creation::ROWS,
     distance::ROWS,
     gradient::ROWS,
@@ -34,6 +39,7 @@ const FAMILIES: &[Table<Row>] = &[
     order::ROWS,
     pointwise::ROWS,
     pool::ROWS,
+    pool_gradient::ROWS,
     reduce::ROWS,
     scalar::ROWS,
 ];

@@ -3,12 +3,13 @@
 use crate::argument::{Arg, key};
 use crate::aten::call::{Call, Row};
 use crate::builder::V;
-use crate::operators::activation::plus;
+use crate::operators::activation::{plus, scaled};
 use crate::operators::arithmetic::pair;
 use crate::operators::elementwise::convert;
 use crate::operators::shape::reshape;
 use crate::reason::{Done, invalid, unsupported};
 use relax_syntax::dim::{Dim, DimOp};
+use relax_syntax::dtype::DType;
 
 pub(super) const ROWS: &[(&str, Row)] = &[
     ("native_layer_norm", layer_norm),
@@ -16,18 +17,25 @@ pub(super) const ROWS: &[(&str, Row)] = &[
     ("native_group_norm", group_norm),
     ("_native_batch_norm_legit_no_training", batch_norm),
     ("_native_batch_norm_legit.no_stats", batch_norm_of_batch),
+    ("_native_batch_norm_legit_functional", batch_norm_with_updates),
     ("_fused_rms_norm", rms_norm),
 ];
 
+pub(super) fn mean(call: &mut Call, x: V, axes: &[i64]) -> Done<V> {
+    call.call("mean", &[x.into(), key("axis", axes), key("keepdims", true)])
+}
+
+/// The mean of the squares of what is centered.
+fn variance(call: &mut Call, away: V, axes: &[i64]) -> Done<V> {
+    let squares = call.call("square", &[away.into()])?;
+    mean(call, squares, axes)
+}
+
 /// Centered and scaled over the axes, the mean and the inverse deviation; the last two keep the axes as 1.
 fn unit(call: &mut Call, x: V, axes: &[i64], epsilon: f64) -> Done<(V, V, V)> {
-    let mean = |call: &mut Call, x: V| -> Done<V> {
-        call.call("mean", &[x.into(), key("axis", axes), key("keepdims", true)])
-    };
-    let center = mean(call, x)?;
+    let center = mean(call, x, axes)?;
     let away = pair(call, "subtract", x, center)?;
-    let squares = call.call("square", &[away.into()])?;
-    let spread = mean(call, squares)?;
+    let spread = variance(call, away, axes)?;
     let spread = plus(call, spread, epsilon)?;
     let inverse = call.call("rsqrt", &[spread.into()])?;
     Ok((pair(call, "multiply", away, inverse)?, center, inverse))
@@ -81,7 +89,7 @@ fn rms_norm(call: &mut Call) -> Done<Vec<V>> {
 }
 
 /// `(c,)` in the middle of the broadcast: `(c, 1, 1)`.
-fn by_channel(call: &mut Call, v: V, rank: usize) -> Done<V> {
+pub(super) fn by_channel(call: &mut Call, v: V, rank: usize) -> Done<V> {
     let mut dims = call.dims(v);
     dims.extend(vec![Dim::Int(1); rank.saturating_sub(2)]);
     reshape(call, v, dims)
@@ -140,13 +148,50 @@ fn batch_norm(call: &mut Call) -> Done<Vec<V>> {
     Ok(vec![result, nothing, nothing])
 }
 
+/// All axes but that of the channels.
+pub(super) fn other_axes(rank: usize) -> Vec<i64> {
+    (0..rank as i64).filter(|&axis| axis != 1).collect()
+}
+
+/// With the new running statistics as further results. That of the variance counts one element less, as PyTorch does.
+fn batch_norm_with_updates(call: &mut Call) -> Done<Vec<V>> {
+    let (mean, spread) = (call.tensor("running_mean")?, call.tensor("running_var")?);
+    if !call.bool("training")? {
+        let mut results = batch_norm(call)?;
+        results.extend([mean, spread]);
+        return Ok(results);
+    }
+    let x = call.tensor("input")?;
+    let mut results = batch_norm_of_batch(call)?;
+    let (dims, dtype) = (call.dims(x), call.dtype(x));
+    let axes = other_axes(dims.len());
+    let center = by_channel(call, results[1], dims.len())?;
+    let away = pair(call, "subtract", x, center)?;
+    let own = variance(call, away, &axes)?;
+    let own = reshape(call, own, vec![dims[1].clone()])?;
+    let counted: Vec<Dim> = axes.iter().map(|&axis| dims[axis as usize].clone()).collect();
+    let count = Dim::product(&counted);
+    let less = call.dim(DimOp::Sub, &count, &Dim::Int(1));
+    let [count, less] = [count, less].map(|dim| call.integers(vec![dim], 0, DType::I64));
+    let (count, less) = (convert(call, count, dtype)?, convert(call, less, dtype)?);
+    let own = pair(call, "multiply", own, count)?;
+    let own = pair(call, "divide", own, less)?;
+    let momentum = call.float("momentum")?;
+    for (old, new) in [(mean, results[1]), (spread, own)] {
+        let old = scaled(call, old, 1.0 - momentum)?;
+        let new = scaled(call, new, momentum)?;
+        results.push(pair(call, "add", old, new)?);
+    }
+    Ok(results)
+}
+
 fn batch_norm_of_batch(call: &mut Call) -> Done<Vec<V>> {
     let x = call.tensor("input")?;
     let dims = call.dims(x);
     if !call.bool("training")? || dims.len() < 2 {
         return unsupported("no statistics");
     }
-    let axes: Vec<i64> = (0..dims.len() as i64).filter(|&axis| axis != 1).collect();
+    let axes = other_axes(dims.len());
     let epsilon = call.float("eps")?;
     let (unit, center, inverse) = unit(call, x, &axes, epsilon)?;
     let result = affine(call, unit)?;

@@ -1,6 +1,7 @@
 //! Pooling.
 
 use super::movement::without_batch;
+use super::pool_gradient::places;
 use crate::argument::{Arg, key};
 use crate::aten::call::{Argument, Call, Row};
 use crate::builder::V;
@@ -14,7 +15,7 @@ use relax_syntax::dim::Dim;
 pub(super) const ROWS: &[(&str, Row)] = &[
     ("max_pool1d", |call| max_pool(call, 1)),
     ("max_pool2d", |call| max_pool(call, 2)),
-    ("max_pool2d_with_indices", |call| max_pool(call, 2)),
+    ("max_pool2d_with_indices", max_pool_with_places),
     ("max_pool3d_with_indices", |call| max_pool(call, 3)),
     ("avg_pool1d", |call| average_pool(call, 1)),
     ("avg_pool2d", |call| average_pool(call, 2)),
@@ -24,7 +25,7 @@ pub(super) const ROWS: &[(&str, Row)] = &[
     ("adaptive_avg_pool1d", |call| adaptive(call, 1)),
 ];
 
-fn windows(call: &Call, count: usize) -> Done<Windows> {
+pub(super) fn windows(call: &Call, count: usize) -> Done<Windows> {
     let kernel = call.ints_for("kernel_size", count)?;
     let own = match call.argument("stride") {
         Argument::List(items) => !items.is_empty(),
@@ -65,7 +66,25 @@ fn max_pool(call: &mut Call, count: usize) -> Done<Vec<V>> {
     of_batch(call, count, |call, x| pooled(call, "max_pool", x, &windows, &flags))
 }
 
-fn ceil_flag(call: &Call) -> Done<Vec<Arg>> {
+/// With the places of the maxima in their planes, where they are read.
+fn max_pool_with_places(call: &mut Call) -> Done<Vec<V>> {
+    let mut results = max_pool(call, 2)?;
+    if call.is_read(1) {
+        let (x, y) = (call.tensor("self")?, results[0]);
+        let (x, is_alone) = without_batch(call, x, 4)?;
+        let (y, _) = without_batch(call, y, 4)?;
+        let windows = windows(call, 2)?;
+        let mut places = places(call, x, &windows, y)?;
+        if is_alone {
+            let dims = call.dims(places)[1..].to_vec();
+            places = reshape(call, places, dims)?;
+        }
+        results.push(places);
+    }
+    Ok(results)
+}
+
+pub(super) fn ceil_flag(call: &Call) -> Done<Vec<Arg>> {
     Ok(if call.bool("ceil_mode")? { vec![key("ceil_mode", true)] } else { Vec::new() })
 }
 
