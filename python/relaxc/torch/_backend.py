@@ -1,4 +1,4 @@
-"""The backend of `torch.compile`: inference, one compilation for all sizes of the dims that are marked."""
+"""The backend of `torch.compile`: inference and training, one compilation for all sizes of the dims that are marked."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import logging
 import warnings
 from typing import Any, Callable, Mapping, NamedTuple, Sequence
 
-from .._errors import ArgumentError, FallbackWarning, UnsupportedError
+from .._errors import ArgumentError, FallbackWarning
 from ._partition import Unsplittable, is_operator
 from ._subgraphs import Subgraph, Subgraphs
 from ._versions import torch_module
@@ -40,15 +40,42 @@ def compilations() -> tuple[Compilation, ...]:
 def backend(module: Any, example_inputs: Sequence[Any], *, threads: int | None = None, exact: bool = False) -> Callable[..., Any]:
     """`torch.compile(model, backend="relaxc")` calls this for each graph."""
     torch = torch_module()
-    from torch._decomp import core_aten_decompositions  # type: ignore[import-not-found, unused-ignore]
     from torch._dynamo.backends.common import aot_autograd  # type: ignore[import-not-found, unused-ignore]
+    from torch._functorch.partitioners import (  # type: ignore[import-not-found, unused-ignore]
+        min_cut_rematerialization_partition,
+    )
 
     tensors = [value for value in (*example_inputs, *module.parameters()) if isinstance(value, torch.Tensor)]
-    if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
-        raise UnsupportedError("gradients are not supported: call the model within torch.no_grad() or torch.inference_mode()")
-    inference = functools.partial(_graph, threads=threads, exact=exact)
-    wrapped = aot_autograd(fw_compiler=inference, inference_compiler=inference, decompositions=core_aten_decompositions())  # type: ignore[arg-type, unused-ignore]
+    is_training = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
+    compiler = functools.partial(_graph, threads=threads, exact=exact)
+    wrapped = aot_autograd(
+        fw_compiler=compiler,
+        inference_compiler=compiler,
+        decompositions=_decompositions(is_training),
+        # What is cheap is computed again instead of kept for the backward graph.
+        partition_fn=min_cut_rematerialization_partition,
+    )
     return wrapped(module, example_inputs)
+
+
+def _decompositions(is_training: bool) -> Any:
+    """Those of core ATen. In training those are left out whose operators are imported, since they compute with floats of sizes, or
+    give the backward graph something else than its operator takes."""
+    from torch._decomp import core_aten_decompositions  # type: ignore[import-not-found, unused-ignore]
+
+    table = dict(core_aten_decompositions().items())  # type: ignore[no-untyped-call, unused-ignore]
+    kept = _WHOLE if is_training else ()
+    return {target: made for target, made in table.items() if str(target) not in kept}
+
+
+_WHOLE = frozenset(
+    (
+        "aten._scaled_dot_product_flash_attention_for_cpu.default",
+        "aten.native_batch_norm_backward.default",
+        "aten.native_group_norm_backward.default",
+        "aten.native_layer_norm_backward.default",
+    )
+)
 
 
 def _graph(module: Any, example_inputs: Sequence[Any], **wishes: Any) -> Callable[..., Any]:

@@ -17,7 +17,7 @@ class Inexpressible(Exception):
 
 def extent(expression: Any) -> Any:
     """A number, the name of a symbol, or `[operation, left, right]`."""
-    import sympy  # type: ignore[import-not-found, unused-ignore]
+    import sympy  # type: ignore[import-not-found, import-untyped, unused-ignore]
 
     if isinstance(expression, int) and not isinstance(expression, bool):
         return expression
@@ -94,7 +94,7 @@ def symbols_of(torch: Any, value: Any) -> set[str]:
 
 def claims(expression: Any) -> list[Any]:
     """`[relation, left, right]` of each part of a conjunction."""
-    import sympy  # type: ignore[import-not-found, unused-ignore]
+    import sympy  # type: ignore[import-not-found, import-untyped, unused-ignore]
 
     if expression is True or expression is sympy.true:
         return []
@@ -128,7 +128,7 @@ def expression_of(symbolic: Any, what: str) -> Any:
 def bounds(value_range: Any) -> tuple[int | None, int | None]:
     """The finite bounds of a range. A lower bound of 2 is PyTorch's own: it specializes 0 and 1."""
 
-    import sympy  # type: ignore[import-not-found, unused-ignore]
+    import sympy  # type: ignore[import-not-found, import-untyped, unused-ignore]
 
     def finite(bound: Any) -> int | None:
         # PyTorch has infinities of its own, which are no integers.
