@@ -1,10 +1,11 @@
 //! Floor 6: a program and a [`Target`] make code that runs ([`compile`]): the passes of the target ([`pipeline`]), then the
 //! program of the virtual machine with kernels for one of the [`BACKENDS`]. Kernels for the processor are compared with the
-//! interpreter before they enter use ([`check_kernel`]).
+//! interpreter before they enter use ([`check_kernel`]). Two routes of a program are compared at random inputs ([`differential`]).
 
 mod backends;
 mod checked_object;
 mod compile;
+pub mod differential;
 mod evaluation;
 pub mod file_kind;
 mod kernel_check;

@@ -9,7 +9,6 @@ mod gradients;
 mod pairs;
 mod report;
 mod reproduction;
-mod routes;
 mod subject;
 
 pub(super) use equivalence::equiv;
@@ -19,45 +18,14 @@ use crate::args::DiffArgs;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::terminal::Terminal;
 use pairs::pairs;
-use relax_program::compare::Relation;
-use relax_program::externals::externals;
-use relax_program::reals::widened;
-use relax_program::rounding::{Precision, Rounding};
-use relax_program::signature::{Dims, random_value};
-use relax_rewrite::pass::Device;
-use relax_runtime as machine;
-use relax_runtime::program::{Metadata, Numerics};
-use relax_semantics::random::Random;
+use relax_driver::differential::{self, Difference, Routes, Tally, common};
 use relax_semantics::tensor::Tensor;
-use relax_semantics::value::Value;
 use relax_syntax::Name;
-use relax_syntax::ir::{Function, Module};
+use relax_syntax::ir::Module;
 use report::Shown;
 use reproduction::Reproduction;
-use routes::{Difference, Other, Routes};
 use serde_json::json;
 use std::collections::BTreeMap;
-use std::sync::Arc;
-
-/// Bytes of one random tensor.
-const MAX_BYTES: u64 = 64 << 20;
-/// Random integers.
-const INTS: std::ops::RangeInclusive<i64> = -4..=4;
-/// Steps of one run: a random loop must end.
-const MAX_STEPS: u64 = 200_000_000;
-
-/// What became of the cases.
-#[derive(Default)]
-struct Tally {
-    compared: u32,
-    /// Of these, those that differ in more than last digits and are the same real numbers.
-    as_reals: u32,
-    ill_conditioned: u32,
-    trapped: u32,
-    exhausted: u32,
-    rejected: u32,
-    unsupported: u32,
-}
 
 pub(super) fn diff(args: &DiffArgs, terminal: &mut Terminal) -> Outcome {
     if args.grad {
@@ -76,7 +44,7 @@ pub(super) fn diff(args: &DiffArgs, terminal: &mut Terminal) -> Outcome {
             }
         }
     }
-    terminal.tell(&tally.text(), || tally.object())?;
+    terminal.tell(&text(&tally), || object(&tally))?;
     Ok(if tally.compared == 0 { Exit::Vacuous } else { Exit::Fine })
 }
 
@@ -94,50 +62,9 @@ fn different(
     Ok(Exit::Wrong)
 }
 
-/// Another text.
-fn of_text(left: &Module, module: Module, relation: Relation) -> Other {
-    let is_close = relation == Relation::Close;
-    let wide = is_close.then(|| widened(left).zip(widened(&module))).flatten();
-    Other::Text { module, relation, wide, externals: None }
-}
-
-/// A program as it was compiled.
-fn of_module(
-    program: &Module,
-    module: machine::Module,
-    (backend, sums): (Device, Numerics),
-    perturbed: Arc<BTreeMap<Name, Tensor>>,
-) -> Other {
-    let rounding = match (backend, sums) {
-        (Device::Wgpu | Device::Cuda, Numerics::Exact) => {
-            Rounding::Functions(Precision::of(program))
-        }
-        (Device::Wgpu | Device::Cuda, Numerics::Reassociated) => {
-            Rounding::Sums(Precision::of(program))
-        }
-        (Device::Cpu | Device::Interp, _) => rounding(program, module.metadata()),
-    };
-    Other::Compiled { module: Box::new(module), rounding, perturbed }
-}
-
-/// What a module for the processor may round.
-fn rounding(program: &Module, metadata: &Metadata) -> Rounding {
-    match (metadata.numerics, metadata.rounded) {
-        (Numerics::Reassociated, _) => Rounding::Sums(Precision::of(program)),
-        (Numerics::Exact, 0) => Rounding::Nothing,
-        (Numerics::Exact, _) => Rounding::Functions(Precision::of(program)),
-    }
-}
-
 /// The functions that both have.
 fn functions(left: &Module, right: &Module, entry: Option<&str>) -> Result<Vec<Name>, Failure> {
-    let has_body = |function: &&Function| function.lambda.body.is_some();
-    let both: Vec<Name> = left
-        .functions()
-        .filter(has_body)
-        .filter(|function| right.function(&function.name).is_some())
-        .map(|function| function.name.clone())
-        .collect();
+    let both = common(left, right);
     let names: Vec<&str> = both.iter().map(Name::as_str).collect();
     match entry {
         Some(entry) if !names.contains(&entry) => Err(unknown("common function", entry, &names)),
@@ -153,63 +80,44 @@ fn all_externals(
     modules: &[&Module],
     seed: u64,
 ) -> Result<BTreeMap<Name, Tensor>, Failure> {
-    let wanted = modules.iter().flat_map(|module| externals(module));
-    let wanted: Vec<_> = wanted.filter(|(name, _)| !given.contains_key(name)).collect();
-    let mut values = given;
-    for (name, annotations) in wanted {
-        for annotation in annotations {
-            let mut random = Random::new(seed, &name);
-            match random_value(&annotation, &Dims::new(), &mut random, &INTS, MAX_BYTES) {
-                Ok(Value::Tensor(tensor)) => values.insert(name.clone(), tensor),
-                Ok(_) => None,
-                Err(why) => return Err(Failure::missing(format!("`{name}`: {why}"))),
-            };
-        }
-    }
-    Ok(values)
+    differential::all_externals(given, modules, seed).map_err(Failure::missing)
 }
 
-impl Tally {
-    fn verdict(&self) -> &'static str {
-        if self.compared == 0 { "nothing compared" } else { "the same" }
-    }
+fn object(tally: &Tally) -> serde_json::Value {
+    json!({
+        "type": "diff",
+        "verdict": tally.verdict(),
+        "compared": tally.compared,
+        "as_reals": tally.as_reals,
+        "ill_conditioned": tally.ill_conditioned,
+        "trapped_alike": tally.trapped,
+        "limits": tally.exhausted,
+        "unsupported": tally.unsupported,
+        "rejected": tally.rejected,
+    })
+}
 
-    fn object(&self) -> serde_json::Value {
-        json!({
-            "type": "diff",
-            "verdict": self.verdict(),
-            "compared": self.compared,
-            "as_reals": self.as_reals,
-            "ill_conditioned": self.ill_conditioned,
-            "trapped_alike": self.trapped,
-            "limits": self.exhausted,
-            "unsupported": self.unsupported,
-            "rejected": self.rejected,
-        })
-    }
+fn text(tally: &Tally) -> String {
+    format!("{}: {}\n", tally.verdict(), counts(tally))
+}
 
-    fn text(&self) -> String {
-        format!("{}: {}\n", self.verdict(), self.counts())
-    }
-
-    /// What became of the cases.
-    fn counts(&self) -> String {
-        let as_reals = match self.as_reals {
-            0 => String::new(),
-            count => format!(
-                " ({count} of them beyond last digits, and in f64 within what rounding explains)"
-            ),
-        };
-        let ill_conditioned = match self.ill_conditioned {
-            0 => String::new(),
-            count => {
-                format!("{count} ill-conditioned (rounding errors of the inputs change as much), ")
-            }
-        };
-        format!(
-            "{} compared{as_reals}, {ill_conditioned}{} trapped alike, {} gave up at a limit, {} unsupported, \
-             {} rejected (no inputs for the signature)",
-            self.compared, self.trapped, self.exhausted, self.unsupported, self.rejected
-        )
-    }
+/// What became of the cases.
+fn counts(tally: &Tally) -> String {
+    let as_reals = match tally.as_reals {
+        0 => String::new(),
+        count => format!(
+            " ({count} of them beyond last digits, and in f64 within what rounding explains)"
+        ),
+    };
+    let ill_conditioned = match tally.ill_conditioned {
+        0 => String::new(),
+        count => {
+            format!("{count} ill-conditioned (rounding errors of the inputs change as much), ")
+        }
+    };
+    format!(
+        "{} compared{as_reals}, {ill_conditioned}{} trapped alike, {} gave up at a limit, {} unsupported, \
+         {} rejected (no inputs for the signature)",
+        tally.compared, tally.trapped, tally.exhausted, tally.unsupported, tally.rejected
+    )
 }

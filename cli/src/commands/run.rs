@@ -17,7 +17,7 @@ use crate::report::{finding_of_stop, show};
 use crate::terminal::Terminal;
 use arguments::Inputs;
 pub(super) use compiled::{
-    Prepared, called, compiled, loaded, prepare_file, prepare_program, prepare_with, registered,
+    Prepared, compiled, loaded, prepare_file, prepare_program, prepare_with, registered,
     signatures, target, toolchain, unloadable,
 };
 pub(super) use output::collect;

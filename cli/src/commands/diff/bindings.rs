@@ -2,13 +2,12 @@
 //!
 //! Compiled code has no values of bindings that are fused, so each cut is compiled anew: then its binding is a result.
 
-use super::routes::{Built, Difference, Other, Routes};
-use super::subject::Known;
-use super::{Tally, of_module, of_text};
 use crate::args::DiffArgs;
 use crate::commands::run::{compiled, registered, target};
 use crate::exit::{Exit, Failure};
 use relax_driver::KernelCheck;
+use relax_driver::differential::{Built, Difference, Other, Routes};
+use relax_driver::differential::{Known, Tally, of_module, of_text};
 use relax_program::frontend::{Program, print};
 use relax_program::rounding::perturbed_values;
 use relax_rewrite::pass::Device;

@@ -3,13 +3,14 @@
 
 use super::pairs::pairs;
 use super::reproduction::refuse_path;
-use super::routes::{Other, Routes};
-use super::{Tally, different};
+use super::{counts, different, object};
 use crate::args::{DiffArgs, EquivArgs, KernelCheckArgs, NumericsArgs};
 use crate::commands::at_most_one_stdin;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::files::{FileKind, kind_of, shown_name, write_whole};
 use crate::terminal::Terminal;
+use relax_driver::differential::Tally;
+use relax_driver::differential::{Other, Routes};
 use relax_lower::certify::certified;
 use relax_program::compare::{Relation, compare};
 use relax_program::frontend::print;
@@ -189,7 +190,7 @@ impl Finding {
 
     fn text(&self, verdict: Verdict) -> String {
         let Finding { function, tally, .. } = self;
-        let (how, cases) = (self.how(), tally.counts());
+        let (how, cases) = (self.how(), counts(tally));
         match verdict {
             Verdict::Equal => format!("`{function}`: equal for all dims and inputs, {how}\n"),
             Verdict::Vacuous => {
@@ -201,7 +202,7 @@ impl Finding {
     }
 
     fn object(&self, verdict: Verdict) -> serde_json::Value {
-        let mut object = self.tally.object();
+        let mut object = object(&self.tally);
         object["type"] = json!("equiv");
         object["function"] = json!(self.function.as_str());
         object["verdict"] = json!(verdict.word());

@@ -1,12 +1,12 @@
 //! `relax diff --grad`: the gradients that the pass makes, against differences of the function itself, in f64.
 
-use super::MAX_BYTES;
 use crate::args::DiffArgs;
 use crate::commands::grad::options;
 use crate::commands::loading::{Given, load};
 use crate::commands::opt::failed_run;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::terminal::Terminal;
+use relax_driver::differential::MAX_BYTES;
 use relax_program::reals::widened;
 use relax_program::signature::{random_dims, random_value};
 use relax_rewrite::finite_differences::{Outcome as Compared, compare};

@@ -1,8 +1,7 @@
 //! The pairs of programs that are compared. One of each is interpreted, and the other is a text or compiled.
 
-use super::routes::{Built, Files, Other, Routes};
 use super::subject::{Subject, bounds_for, module_subject, text_subject};
-use super::{all_externals, functions, of_module, of_text, rounding};
+use super::{all_externals, functions};
 use crate::args::DiffArgs;
 use crate::commands::build::refused;
 use crate::commands::kernel_check;
@@ -11,6 +10,8 @@ use crate::commands::run::{compiled, is_built, loaded, registered, signatures, t
 use crate::exit::{Exit, Failure};
 use crate::files::{FileKind, kind_of, shown_name};
 use crate::terminal::Terminal;
+use relax_driver::differential::{Built, Files, Other, Routes};
+use relax_driver::differential::{of_module, of_text, rounding};
 use relax_program::compare::Relation;
 use relax_program::externals::{as_identifier, externals};
 use relax_program::frontend::{Program, parameters, print_and_parse};

@@ -2,7 +2,7 @@
 
 use super::bindings::Origin;
 use super::reproduction::Reproduction;
-use super::routes::Difference;
+use relax_driver::differential::Difference;
 use relax_program::signature::Dims;
 use relax_program::spec::{Typing, literal};
 use relax_semantics::stop::Stop;

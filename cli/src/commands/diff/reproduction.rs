@@ -1,12 +1,12 @@
 //! A difference as files and commands that show it again.
 
 use super::report::{LONGEST, params};
-use super::routes::{Difference, Files, Other, Routes};
 use crate::args::DiffArgs;
 use crate::commands::run::collect;
 use crate::exit::Failure;
 use crate::files::{FileKind, is_module, is_stdin, kind_of, write_whole};
 use relax_driver::KernelCheck;
+use relax_driver::differential::{Difference, Files, Other, Routes};
 use relax_program::spec::{Typing, literal};
 use relax_program::tensor_files::{write_npz, write_safetensors};
 use relax_runtime::program::Numerics;

@@ -3,13 +3,13 @@
 //! A module file has the text that it was built from, and digests of the weights that were built in. The weights
 //! themselves were folded and packed, so whoever compares gives them again; others than those of the build are refused.
 
-use super::routes::Integers;
 use crate::args::{DiffArgs, ModelArgs};
 use crate::commands::constants::{load_externals, of_parameters, open};
 use crate::commands::loading::{Given, load, refuse_params, weights_of};
 use crate::exit::Failure;
 use crate::files::{FileKind, kind_of, shown_name};
 use crate::terminal::Terminal;
+use relax_driver::differential::{Integers, Known};
 use relax_program::externals::{constants, externals};
 use relax_program::frontend::Program;
 use relax_rewrite::passes::bind_params::entry;
@@ -30,27 +30,6 @@ pub(super) struct Subject {
     /// Values of parameters.
     pub(super) known: Known,
     pub(super) inputs: Integers,
-}
-
-/// Parameters of one function that have the values of a file.
-#[derive(Clone, Default)]
-pub(super) struct Known {
-    function: Option<Name>,
-    pub(super) values: BTreeMap<Name, Tensor>,
-    /// Those that are constants of the module file, and are not passed to it.
-    pub(super) built_in: BTreeSet<Name>,
-}
-
-impl Known {
-    /// The value of a parameter of a function.
-    pub(super) fn of(&self, function: &Name, param: &Name) -> Option<&Tensor> {
-        self.values.get(param).filter(|_| self.function.as_ref() == Some(function))
-    }
-
-    /// Whether a parameter of a function is passed to the compiled program.
-    pub(super) fn is_passed(&self, function: &Name, param: &Name) -> bool {
-        self.function.as_ref() != Some(function) || !self.built_in.contains(param)
-    }
 }
 
 /// Loads a text or a model; what is wrong with it was shown where there is none.

@@ -281,19 +281,6 @@ pub(in crate::commands) fn registered(
     Ok(module)
 }
 
-/// What a function gives.
-pub(in crate::commands) fn called(
-    module: &machine::Module,
-    name: &str,
-    arguments: &[Value],
-) -> Result<Value, Stop> {
-    let arguments = arguments.iter().map(to_machine).collect::<Result<Vec<_>, _>>();
-    let arguments = arguments.map_err(Stop::Unsupported)?;
-    let function = module.function(name);
-    let function = function.ok_or_else(|| Stop::Unsupported(format!("`{name}` is private")))?;
-    outcome(module, function.call(&arguments))
-}
-
 /// A result of the machine as the interpreter would have it.
 fn outcome(
     module: &machine::Module,

@@ -1,8 +1,6 @@
 //! The two routes of a comparison, and what becomes of a case on them.
 
-use super::subject::Known;
-use super::{INTS, MAX_BYTES, MAX_STEPS, Tally};
-use crate::commands::run::called;
+use super::{INTS, Known, MAX_BYTES, MAX_STEPS, Tally, called};
 use relax_program::compare::{Relation, compare};
 use relax_program::frontend::{RunOptions, run};
 use relax_program::reals::{Results, agree, largest_magnitude, widened_value, widened_values};
@@ -25,41 +23,51 @@ const MAX_TRIES: u32 = 64;
 const SIZES: i64 = 10;
 
 /// Two programs that shall mean the same.
-pub(super) struct Routes {
-    pub(super) left: Module,
-    pub(super) other: Other,
-    pub(super) seed: u64,
-    pub(super) cases: u32,
-    pub(super) externals: Arc<BTreeMap<Name, Tensor>>,
-    pub(super) known: Known,
-    pub(super) inputs: Integers,
+pub struct Routes {
+    /// What the interpreter runs.
+    pub left: Module,
+    /// What it is compared with.
+    pub other: Other,
+    /// Of random dims and data.
+    pub seed: u64,
+    /// How many are drawn for each function.
+    pub cases: u32,
+    /// Values of `param(…)`.
+    pub externals: Arc<BTreeMap<Name, Tensor>>,
+    /// Values of parameters out of files.
+    pub known: Known,
+    /// Which integers are drawn.
+    pub inputs: Integers,
     /// Whether some constants are random, so that no file has them.
-    pub(super) random_constants: bool,
-    pub(super) files: Files,
+    pub random_constants: bool,
+    /// Where both come from.
+    pub files: Files,
 }
 
 /// Where the programs come from.
 #[derive(Clone)]
-pub(super) struct Files {
+pub struct Files {
     /// The one that is interpreted.
-    pub(super) left: PathBuf,
+    pub left: PathBuf,
     /// The other one, which may be the same.
-    pub(super) other: PathBuf,
+    pub other: PathBuf,
     /// Whether the other one is a module file.
-    pub(super) built: Option<Built>,
+    pub built: Option<Built>,
 }
 
 /// What a module file was built from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Built {
+pub enum Built {
+    /// From what is interpreted.
     /// From what is interpreted.
     OfThisText,
+    /// From a text that is not interpreted.
     OfAnotherText,
 }
 
 /// Which integers are drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Integers {
+pub enum Integers {
     /// Of either sign.
     Signed,
     /// In every second case only such as are indices of most tables: models look up what they are given.
@@ -73,10 +81,12 @@ impl Integers {
 }
 
 /// The second program.
-pub(super) enum Other {
+pub enum Other {
     /// Run by the interpreter.
     Text {
+        /// What the interpreter runs second.
         module: Module,
+        /// How near results must be.
         relation: Relation,
         /// Both in f64, where they may round in different places.
         wide: Option<(Module, Module)>,
@@ -85,7 +95,9 @@ pub(super) enum Other {
     },
     /// The first one, compiled.
     Compiled {
+        /// The compiled functions and kernels.
         module: Box<machine::Module>,
+        /// What it may round.
         rounding: Rounding,
         /// The constants, each off by a rounding error.
         perturbed: Arc<BTreeMap<Name, Tensor>>,
@@ -97,22 +109,29 @@ type Wide<'w> = (&'w (Module, Module), Option<&'w BTreeMap<Name, Tensor>>);
 
 /// The arguments of a call, and how they were drawn.
 #[derive(Clone)]
-pub(super) struct Case {
-    pub(super) number: u32,
+pub struct Case {
+    /// Counted from 0 for each function.
+    pub number: u32,
     /// Dims as they were drawn, before any were made smaller.
-    pub(super) drawn: Dims,
-    pub(super) dims: Dims,
+    pub drawn: Dims,
+    /// Dims of the call.
+    pub dims: Dims,
     /// Of all parameters of the text.
-    pub(super) arguments: Vec<Value>,
+    pub arguments: Vec<Value>,
 }
 
 /// A case in which the routes differ.
-pub(super) struct Difference {
-    pub(super) function: Name,
-    pub(super) case: Case,
-    pub(super) why: String,
-    pub(super) expected: Result<Value, Stop>,
-    pub(super) found: Result<Value, Stop>,
+pub struct Difference {
+    /// The function that differs.
+    pub function: Name,
+    /// The arguments at which it differs.
+    pub case: Case,
+    /// How the results differ.
+    pub why: String,
+    /// What the interpreter gives.
+    pub expected: Result<Value, Stop>,
+    /// What the other route gives.
+    pub found: Result<Value, Stop>,
 }
 
 /// Dims that are smaller in one variable each, the least first.
@@ -134,7 +153,7 @@ fn smaller(function: &Function, dims: &Dims) -> Vec<Dims> {
 
 impl Routes {
     /// The first difference.
-    pub(super) fn function(
+    pub fn function(
         &self,
         name: &Name,
         tally: &mut Tally,
@@ -229,7 +248,8 @@ impl Routes {
         Some(Difference { function, case, why, expected, found })
     }
 
-    pub(super) fn results(
+    /// What both routes give.
+    pub fn results(
         &self,
         function: &Function,
         arguments: &[Value],
@@ -261,7 +281,11 @@ impl Routes {
         (left, right)
     }
 
-    pub(super) fn verdict(
+    /// Compares what both routes give, and counts it.
+    ///
+    /// # Errors
+    /// How they differ.
+    pub fn verdict(
         &self,
         function: &Function,
         arguments: &[Value],
