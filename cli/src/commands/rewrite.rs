@@ -6,17 +6,16 @@ use crate::args::{Format, ModelArgs, RewriteArgs, SaturationArgs};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::report::show_diagnostics;
 use crate::terminal::Terminal;
-use relax_program::frontend::{Program, print};
-use relax_rewrite::pass::{Pass, Settings};
-use relax_rewrite::passes::saturate::PREPARATION;
-use relax_rewrite::passes::{canonicalize_bindings, eliminate_dead_code, lift_lambdas, normalize};
-use relax_rewrite::pipeline::{Failed, Route, Unwatched, run};
+use relax_program::frontend::print;
+use relax_rewrite::pipeline::Failed;
 use relax_rewrite::saturation::{
-    Extraction, FunctionReport, Options, Report, RuleKind, Uses, saturate_module, version_module,
+    self, Extraction, FunctionReport, Options, Report, RuleKind, Uses, saturate_module,
+    version_module,
 };
-use relax_semantics::check::{Checked, Phase, check};
+use relax_semantics::check::Checked;
 use relax_symbolic::Prover;
 use relax_syntax::Name;
+use relax_syntax::ir::Module;
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -26,10 +25,6 @@ use std::time::Instant;
 
 /// Rules that are listed as the most expensive.
 const LISTED: usize = 15;
-/// What makes a text one of operators on names; [`PREPARATION`] goes on.
-const INGESTION: [&Pass; 2] = [&lift_lambdas::PASS, &normalize::PASS];
-/// What takes away names that are left over.
-const AFTER: [&Pass; 2] = [&canonicalize_bindings::PASS, &eliminate_dead_code::PASS];
 
 pub(super) fn rewrite(args: &RewriteArgs, terminal: &mut Terminal) -> Outcome {
     let (mut options, unproved) = options(&args.rules, terminal)?;
@@ -95,7 +90,7 @@ pub(super) fn prepared(
     terminal: &mut Terminal,
 ) -> Result<Option<Checked>, Failure> {
     let Some(Given { program, .. }) = load(path, model, terminal)? else { return Ok(None) };
-    match passed(&program) {
+    match saturation::prepared(&program.module, &mut Prover::new()) {
         Ok(checked) => Ok(Some(checked)),
         Err(Failed::Refused { diagnostics, .. } | Failed::Broken { diagnostics, .. }) => {
             show_diagnostics(terminal, &program.source, &diagnostics);
@@ -105,17 +100,8 @@ pub(super) fn prepared(
     }
 }
 
-fn passed(program: &Program) -> Result<Checked, Failed> {
-    let route = Route::Passes([&INGESTION, PREPARATION].concat());
-    let (settings, facts) = (Settings::default(), &mut Prover::new());
-    let module = run(&program.module, &route, &settings, facts, &mut Unwatched)?;
-    Ok(check(&module, facts, Phase::P0))
-}
-
-fn tidied(module: &relax_syntax::ir::Module) -> Result<relax_syntax::ir::Module, Failure> {
-    let route = Route::Passes(AFTER.to_vec());
-    let settings = Settings::default();
-    run(module, &route, &settings, &mut Prover::new(), &mut Unwatched)
+fn tidied(module: &Module) -> Result<Module, Failure> {
+    saturation::tidied(module, &mut Prover::new())
         .map_err(|failed| Failure::usage(format!("the rewritten program is refused: {failed:?}")))
 }
 

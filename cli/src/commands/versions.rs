@@ -8,7 +8,6 @@ use crate::terminal::Terminal;
 use relax_rewrite::saturation::{Polynomial, Version, Versioned, Witness, version_module};
 use relax_symbolic::Prover;
 use relax_syntax::Name;
-use relax_syntax::facts::{Claim, Relation};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -49,7 +48,7 @@ fn object(function: &Name, versioned: Option<&Versioned>) -> Value {
         let cost = &version.cost;
         json!({
             "name": version.name.to_string(),
-            "guard": version.guard.iter().map(comparison).collect::<Vec<_>>(),
+            "guard": version.comparisons(),
             "taken": taken(&version.witness),
             "operations": Polynomial::of(&cost.operations).to_string(),
             "bytes": Polynomial::of(&cost.bytes).to_string(),
@@ -77,16 +76,7 @@ fn when(version: &Version) -> String {
     if version.guard.is_empty() {
         return "otherwise".to_owned();
     }
-    let claims: Vec<String> = version.guard.iter().map(comparison).collect();
-    format!("where {}", claims.join(" and "))
-}
-
-/// The claim as the program compares it.
-fn comparison(claim: &Claim) -> String {
-    match claim.relation {
-        Relation::Divides => format!("{} % {} == 0", claim.right, claim.left),
-        _ => claim.to_string(),
-    }
+    format!("where {}", version.comparisons().join(" and "))
 }
 
 /// Dims that take a version.

@@ -19,7 +19,7 @@ use crate::guarded::{Guard, Way, make_private, repeated};
 use relax_semantics::check::Checked;
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
-use relax_syntax::facts::Facts;
+use relax_syntax::facts::{Claim, Facts, Relation};
 use relax_syntax::ir::{Definition, Function, Module, attr};
 
 /// The most versions of a function.
@@ -52,6 +52,16 @@ pub struct Version {
 }
 
 impl Version {
+    /// The claims of the guard, as the program compares them.
+    #[must_use]
+    pub fn comparisons(&self) -> Vec<String> {
+        let comparison = |claim: &Claim| match claim.relation {
+            Relation::Divides => format!("{} % {} == 0", claim.right, claim.left),
+            _ => claim.to_string(),
+        };
+        self.guard.iter().map(comparison).collect()
+    }
+
     fn way(&self) -> Way {
         let (name, guard) = (self.name.clone(), self.guard.clone());
         Way { name, guard, result: self.result.clone() }
