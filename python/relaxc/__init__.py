@@ -12,11 +12,12 @@ array([2., 2., 2.], dtype=float32)
 from __future__ import annotations
 
 import os
-import tempfile
 import warnings
-from typing import Any, Callable, Mapping, NamedTuple, Sequence
+from typing import Any, Mapping, NamedTuple, Sequence
 
 from . import _compilers, _native
+from ._comparing import Comparison, Difference
+from ._comparing import compared as _compared
 from ._errors import (
     ArgumentError,
     CompilerError,
@@ -34,12 +35,16 @@ from ._errors import (
     diagnostic,
 )
 from ._native import Function, Module, Tensor, __version__
+from ._passes import RewriteStep, RewrittenRegion, Rewritten, Version, Versions, opt, rewrite, versions
+from ._sources import given as _given
 
 __all__ = [
     "ArgumentError",
     "Check",
+    "Comparison",
     "CompilerError",
     "Diagnostic",
+    "Difference",
     "Error",
     "FallbackWarning",
     "FileError",
@@ -52,25 +57,25 @@ __all__ = [
     "Place",
     "ProgramError",
     "Proof",
+    "RewriteStep",
+    "Rewritten",
+    "RewrittenRegion",
     "Tensor",
     "Trap",
     "UnsupportedError",
+    "Version",
+    "Versions",
     "check",
     "compile",
+    "diff",
     "info",
     "load",
+    "opt",
     "prove",
+    "rewrite",
     "run",
+    "versions",
 ]
-
-
-def _origin(source: str | os.PathLike[str], params: str | None = None) -> dict[str, Any]:
-    """A `str` of several lines is a text, of one line a path."""
-    if isinstance(source, str) and "\n" in source:
-        return {"text": source, "path": None, "params": params}
-    if isinstance(source, (str, os.PathLike)):
-        return {"text": None, "path": os.fspath(source), "params": params}
-    raise ArgumentError(f"expected the text of a program or a path, found `{type(source).__name__}`")
 
 
 def compile(
@@ -94,34 +99,6 @@ def compile(
     """
     if backend not in (None, "cpu", "interpreter"):
         raise ArgumentError(f"backend: expected 'cpu' or 'interpreter', found {backend!r}")
-    exporter = _exporter(source)
-    if exporter is not None:
-        if params is not None:
-            raise ArgumentError("params: an exported program has its own weights")
-        with tempfile.TemporaryDirectory(prefix="relaxc-") as folder:
-            path = os.path.join(folder, exporter.file)
-            exporter.save(source, path)
-            return compile(
-                path,
-                backend=backend,
-                exact=exact,
-                kernel_check=kernel_check,
-                threads=threads,
-                max_memory=max_memory,
-            )
-    if isinstance(params, Mapping):
-        with tempfile.TemporaryDirectory(prefix="relaxc-") as folder:
-            path = os.path.join(folder, "params.safetensors")
-            _native.write_params(path, dict(params))
-            return compile(
-                source,
-                params=path,
-                backend=backend,
-                exact=exact,
-                kernel_check=kernel_check,
-                threads=threads,
-                max_memory=max_memory,
-            )
     wishes = {
         "compiler": None if backend == "interpreter" else _compiler(backend),
         "exact": exact,
@@ -129,31 +106,11 @@ def compile(
         "threads": _count("threads", threads) or 0,
         "max_memory": _count("max_memory", max_memory),
     }
-    module, interpreted = _native.compile(_origin(source, None if params is None else os.fspath(params)), wishes)
+    with _given(source, params) as origin:
+        module, interpreted = _native.compile(origin, wishes)
     for call in interpreted:
         warnings.warn(call, FallbackWarning, stacklevel=2)
     return module
-
-
-class _Exporter(NamedTuple):
-    """What writes an exported program into a file, and the name of the file."""
-
-    save: Callable[[Any, str], None]
-    file: str
-
-
-def _exporter(source: Any) -> _Exporter | None:
-    """None for what is no exported program. PyTorch and JAX are imported only where there is one of theirs."""
-    kind = type(source)
-    if kind.__name__ == "ExportedProgram" and kind.__module__.startswith("torch.export"):
-        from . import torch
-
-        return _Exporter(torch.save, "exported.aten.json")
-    if kind.__name__ == "Exported" and kind.__module__.startswith("jax."):
-        from . import jax
-
-        return _Exporter(jax.save, "exported.mlir")
-    return None
 
 
 def _count(name: str, value: int | None) -> int | None:
@@ -189,6 +146,36 @@ def run(
     return compile(source, params=params, backend="interpreter")[entry](*arrays, **named)
 
 
+def diff(
+    source: Any,
+    against: Any = None,
+    *,
+    backend: str | None = None,
+    exact: bool = False,
+    params: str | os.PathLike[str] | Mapping[str, Any] | None = None,
+    entry: str | None = None,
+    cases: int = 100,
+    seed: int = 0,
+) -> Comparison:
+    """Compares a program with another one, or with its own machine code, at random dims and inputs, as `relax diff` does.
+
+    The reference interpreter runs `source`. Constants without a value in `params` are random. With `backend="interpreter"` and no other
+    program the text is printed, parsed and run again.
+    """
+    if backend not in (None, "cpu", "interpreter"):
+        raise ArgumentError(f"backend: expected 'cpu' or 'interpreter', found {backend!r}")
+    if against is not None and backend is not None:
+        raise ArgumentError("backend: another program is interpreted")
+    wishes = {
+        "compiler": None if against is not None or backend == "interpreter" else _compiler(backend),
+        "exact": exact,
+        "kernel_check": True,
+        "threads": 0,
+        "max_memory": None,
+    }
+    return _compared(source, against, params, wishes, {"entry": entry, "seed": seed, "cases": cases})
+
+
 class LeftToRunTime(NamedTuple):
     """A check that was not proved, so that each run makes it."""
 
@@ -209,9 +196,10 @@ class Check(NamedTuple):
         return "\n".join(str(found) for found in self.diagnostics) or "well-formed"
 
 
-def check(source: str | os.PathLike[str]) -> Check:
-    """Checks a program, an ONNX model or the source of a module file as `relax check` does."""
-    found, left = _native.check(_origin(source))
+def check(source: Any) -> Check:
+    """Checks a program, a model or the source of a module file as `relax check` does. `source` is one of those of `compile`."""
+    with _given(source) as origin:
+        found, left = _native.check(origin)
     return Check(tuple(map(diagnostic, found)), tuple(LeftToRunTime(*one) for one in left))
 
 

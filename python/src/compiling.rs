@@ -55,9 +55,9 @@ pub(crate) struct Origin {
 pub(crate) struct Wishes {
     /// The C compiler; none for the interpreter.
     #[pyo3(item)]
-    compiler: Option<String>,
+    pub(crate) compiler: Option<String>,
     #[pyo3(item)]
-    exact: bool,
+    pub(crate) exact: bool,
     #[pyo3(item)]
     kernel_check: bool,
     #[pyo3(item)]
@@ -75,7 +75,7 @@ impl Wishes {
 }
 
 /// Values of constants, by name.
-type Externals = BTreeMap<Name, Tensor>;
+pub(crate) type Externals = BTreeMap<Name, Tensor>;
 
 fn file_error(error: impl std::fmt::Display) -> Failure {
     Failure::new(Class::File, error)
@@ -130,6 +130,13 @@ fn beside(path: &Path) -> Options {
     Options { folder, ..Options::default() }
 }
 
+/// Whether a program is a model, and no text.
+pub(crate) fn is_model(origin: &Origin) -> bool {
+    let Some(path) = &origin.path else { return false };
+    let bytes = read_file(path, LARGEST_MODEL).unwrap_or_default();
+    FileKind::of(&bytes[..bytes.len().min(BEGIN)], path) == FileKind::Model
+}
+
 /// The text of the program that a model is, and what the import has to say.
 fn imported_text(path: &Path, bytes: Bytes) -> Result<Imported, Failure> {
     import_model(bytes, &beside(path)).map_err(|error| {
@@ -171,8 +178,8 @@ fn of_model(path: &Path, bytes: Bytes) -> Result<(Program, Externals), Failure> 
     Ok((Program::load(source), externals))
 }
 
-/// A program that is right, and values of all of its constants.
-fn ready(origin: &Origin) -> Result<(Program, Externals), Failure> {
+/// A program that is right, and values of its constants as far as they are given.
+pub(crate) fn given(origin: &Origin) -> Result<(Program, Externals), Failure> {
     let (program, mut values) = read(origin)?;
     if program.has_errors() {
         return Err(Failure::program(&program.source, &program.diagnostics));
@@ -181,6 +188,12 @@ fn ready(origin: &Origin) -> Result<(Program, Externals), Failure> {
         let weights = Weights::open(path).map_err(file_error)?;
         values.extend(constants(&program.module, &weights).map_err(Failure::argument)?);
     }
+    Ok((program, values))
+}
+
+/// A program that is right, and values of all of its constants.
+fn ready(origin: &Origin) -> Result<(Program, Externals), Failure> {
+    let (program, values) = given(origin)?;
     let missing: Vec<String> = externals(&program.module)
         .into_iter()
         .filter(|(name, _)| !values.contains_key(name))
@@ -211,9 +224,30 @@ pub(crate) fn compile(
 
 fn compiled(origin: &Origin, wishes: &Wishes) -> Result<(Loaded, Vec<String>), Failure> {
     let (program, values) = ready(origin)?;
-    let Some(command) = &wishes.compiler else {
+    if wishes.compiler.is_none() {
         return Ok((Loaded::of_program(program, values, wishes.max_memory), Vec::new()));
-    };
+    }
+    let (built, interpreted) = built(&program, &Arc::new(values), wishes)?;
+    let stored = Stored::Unnamed(built.file.into_file().into());
+    let (source, signatures) = (program.source.clone(), &program.module);
+    let kept = (stored, Some(built.compiler));
+    Ok((Loaded::of_machine(built.module, signatures, source, kept)?, interpreted))
+}
+
+/// Machine code, its file, and the compiler that made it.
+pub(crate) struct Built {
+    pub(crate) module: machine::Module,
+    file: tempfile::NamedTempFile,
+    compiler: String,
+}
+
+/// Compiles a program with the values of its constants; with it the calls that are interpreted.
+pub(crate) fn built(
+    program: &Program,
+    values: &Arc<Externals>,
+    wishes: &Wishes,
+) -> Result<(Built, Vec<String>), Failure> {
+    let command = wishes.compiler.as_deref().unwrap_or_default();
     let cache = cache().map_err(|why| Failure::new(Class::Compiler, why))?;
     let compiler = Compiler::named(command).and_then(|compiler| compiler.probing(cache));
     let compiler = compiler.map_err(|error| Failure::new(Class::Compiler, error))?;
@@ -222,21 +256,18 @@ fn compiled(origin: &Origin, wishes: &Wishes) -> Result<(Loaded, Vec<String>), F
     let check = if wishes.kernel_check { KernelCheck::default() } else { KernelCheck::Off };
     let toolchain = Toolchain { compiler, cache: cache.clone(), check };
     let target = Target::of(Device::Cpu, numerics).by(toolchain);
-    let given = Given::of(Arc::new(values));
+    let given = Given::of(Arc::clone(values));
     let mut unwatched = Unwatched;
     let mut watch = Accounts::before(&mut unwatched);
-    let image = build(&program, &target, &given, &mut watch).and_then(Artifact::into_file);
+    let image = build(program, &target, &given, &mut watch).and_then(Artifact::into_file);
     let interpreted = watch.fallbacks.iter().map(|call| said(&program.source, call)).collect();
-    let image = image.map_err(|error| refusal(&program, error))?;
+    let image = image.map_err(|error| refusal(program, error))?;
     let mut file = tempfile::NamedTempFile::new().map_err(file_error)?;
     image.write(file.as_file_mut()).map_err(file_error)?;
     drop(image);
     let module = machine::Module::open(file.path(), wishes.limits());
     let module = module.map_err(|error| unloaded(&program.source.name, &error))?;
-    let stored = Stored::Unnamed(file.into_file().into());
-    let (source, signatures) = (program.source.clone(), &program.module);
-    let loaded = Loaded::of_machine(module, signatures, source, (stored, Some(described)))?;
-    Ok((loaded, interpreted))
+    Ok((Built { module, file, compiler: described }, interpreted))
 }
 
 fn said(source: &Source, call: &Fallback) -> String {
@@ -246,15 +277,19 @@ fn said(source: &Source, call: &Fallback) -> String {
     format!("{place}: `{operator}` in `{function}` is interpreted, which is far slower: {reason}")
 }
 
+/// Passes that did not run.
+pub(crate) fn failed(program: &Program, failed: Failed) -> Failure {
+    match failed {
+        Failed::Refused { diagnostics, .. } => Failure::program(&program.source, &diagnostics),
+        failed => {
+            Failure::new(Class::Internal, format!("a pass is wrong, please report it: {failed:?}"))
+        }
+    }
+}
+
 fn refusal(program: &Program, error: CompileError) -> Failure {
     match error {
-        CompileError::Pass(failed) => match *failed {
-            Failed::Refused { diagnostics, .. } => Failure::program(&program.source, &diagnostics),
-            failed => Failure::new(
-                Class::Internal,
-                format!("a pass is wrong, please report it: {failed:?}"),
-            ),
-        },
+        CompileError::Pass(error) => failed(program, *error),
         CompileError::Build(BuildError::Program(unsupported)) => {
             let (line, _) = program.source.line_column(unsupported.span.start);
             let name = &program.source.name;

@@ -4,12 +4,14 @@
 #![allow(unsafe_code)] // memory of other libraries is lent to calls, and memory of results to other libraries
 
 mod buffers;
+mod comparing;
 mod compiling;
 mod dlpack;
 mod errors;
 mod inputs;
 mod modules;
 mod outputs;
+mod passes;
 mod proving;
 mod strided;
 
@@ -28,6 +30,10 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(compiling::refused_nodes, module)?)?;
     module.add_function(wrap_pyfunction!(compiling::compiler_version, module)?)?;
     module.add_function(wrap_pyfunction!(compiling::write_params, module)?)?;
+    module.add_function(wrap_pyfunction!(comparing::diff, module)?)?;
+    module.add_function(wrap_pyfunction!(passes::opt, module)?)?;
+    module.add_function(wrap_pyfunction!(passes::rewrite, module)?)?;
+    module.add_function(wrap_pyfunction!(passes::versions, module)?)?;
     module.add_function(wrap_pyfunction!(proving::prove, module)?)?;
     module.add_function(wrap_pyfunction!(proving::solver, module)?)
 }

@@ -149,6 +149,14 @@ def test_functions_by_name():
     assert "add(x, x)" in module.text and "twice" in module._repr_html_() and "twice(x: Tensor" in repr(module)
 
 
+def test_the_page_of_a_module_is_escaped():
+    text = 'def main(x: Tensor((2,), "f32")):\n    assert_op(const(True, "bool"), format="a < b & c > d")\n    return add(x, x)\n'
+    page = relaxc.compile(text, backend="interpreter")._repr_html_()
+    assert "a &lt; b &amp; c &gt; d" in page and "a < b" not in page
+    # The shapes that were deduced.
+    assert "lv0" in page or 'Tensor((2,), "f32")' in page
+
+
 def test_prove():
     assert relaxc.prove("n // 4 * 4 <= n")
     refuted = relaxc.prove("n // 4 * 4 == n")

@@ -1,0 +1,213 @@
+//! Passes, rules and versions: texts out of programs.
+
+use crate::compiling::{Origin, failed, given};
+use crate::errors::Failure;
+use pyo3::prelude::*;
+use relax_driver::{Target, pipeline};
+use relax_lower::pipeline::PIPELINE;
+use relax_program::frontend::{Program, print};
+use relax_rewrite::pass::{Device, Settings};
+use relax_rewrite::pipeline::{Route, Unwatched, leads_back, run};
+use relax_rewrite::saturation::{
+    Extraction, Options, Polynomial, RuleKind, Version, Witness, prepared, saturate_module, tidied,
+    version_module,
+};
+use relax_runtime::program::Numerics;
+use relax_semantics::check::{Checked, Phase};
+use relax_symbolic::Prover;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Steps of the solver for a question on guards, of which there are few.
+const SOLVER_LIMIT: u32 = 2_000_000;
+
+/// How a program is brought to a phase.
+#[derive(FromPyObject)]
+pub(crate) struct Way {
+    /// The names of passes; none for the way to `phase`.
+    #[pyo3(item)]
+    passes: Option<String>,
+    #[pyo3(item)]
+    phase: String,
+    #[pyo3(item)]
+    device: String,
+    #[pyo3(item)]
+    exact: bool,
+}
+
+impl Way {
+    fn routes(&self, program: &Program) -> Result<Vec<Route>, Failure> {
+        if let Some(names) = &self.passes {
+            return Ok(vec![PIPELINE.named(names).map_err(Failure::argument)?]);
+        }
+        let phase = known("phase", &self.phase, &PHASES, Phase::name)?;
+        if let Some(back) = leads_back(&program.module, phase) {
+            return Err(Failure::program(&program.source, &[back]));
+        }
+        let from = Phase::of_module(&program.module).unwrap_or(Phase::P0);
+        Ok(pipeline(&self.target()?).to(phase, from))
+    }
+
+    fn target(&self) -> Result<Target, Failure> {
+        let sums = if self.exact { Numerics::Exact } else { Numerics::Reassociated };
+        Ok(Target::of(self.device()?, sums))
+    }
+
+    fn device(&self) -> Result<Device, Failure> {
+        known("backend", &self.device, &Device::ALL, Device::name)
+    }
+}
+
+/// Those that passes lead to.
+const PHASES: [Phase; 5] = [Phase::P0, Phase::P1, Phase::P21, Phase::P22, Phase::P23];
+
+/// What has a name.
+fn known<T: Copy>(
+    kind: &str,
+    name: &str,
+    all: &[T],
+    of: impl Fn(T) -> &'static str,
+) -> Result<T, Failure> {
+    all.iter().copied().find(|&one| of(one) == name).ok_or_else(|| {
+        let names: Vec<&str> = all.iter().map(|&one| of(one)).collect();
+        Failure::argument(format!("there is no {kind} `{name}`; there are {}", names.join(", ")))
+    })
+}
+
+/// The text of a program after passes.
+#[pyfunction]
+pub(crate) fn opt(py: Python<'_>, origin: Origin, way: Way) -> PyResult<String> {
+    py.detach(|| passed(&origin, &way)).map_err(|failure| failure.raised(py))
+}
+
+fn passed(origin: &Origin, way: &Way) -> Result<String, Failure> {
+    let (program, params) = given(origin)?;
+    let settings = Settings {
+        device: way.device()?,
+        numerics: if way.exact { Numerics::Exact } else { Numerics::Reassociated },
+        params: Arc::new(params),
+        ..Settings::default()
+    };
+    let mut module = program.module.clone();
+    for route in way.routes(&program)? {
+        module = run(&module, &route, &settings, &mut Prover::new(), &mut Unwatched)
+            .map_err(|error| failed(&program, error))?;
+    }
+    Ok(print(&module))
+}
+
+/// Which rules a program is rewritten by.
+#[derive(FromPyObject)]
+pub(crate) struct Rules {
+    /// Families; none for all of them.
+    #[pyo3(item)]
+    families: Option<Vec<String>>,
+    #[pyo3(item)]
+    approximate: bool,
+    #[pyo3(item)]
+    limits: Vec<String>,
+}
+
+impl Rules {
+    fn options(&self) -> Result<Options, Failure> {
+        let mut options = Options::default();
+        if let Some(names) = &self.families {
+            let families = names.iter().map(|name| Options::family(name));
+            options.families = Some(families.collect::<Result<_, _>>().map_err(Failure::argument)?);
+        }
+        for limit in &self.limits {
+            let wrong = |why| Failure::argument(format!("limits: {limit}: {why}"));
+            options.set_limit(limit).map_err(wrong)?;
+        }
+        Ok(options)
+    }
+
+    fn kind(&self) -> RuleKind {
+        if self.approximate { RuleKind::Approximate } else { RuleKind::Exact }
+    }
+}
+
+fn normalized(origin: &Origin) -> Result<(Program, Checked), Failure> {
+    let (program, _) = given(origin)?;
+    let checked =
+        prepared(&program.module, &mut Prover::new()).map_err(|error| failed(&program, error))?;
+    Ok((program, checked))
+}
+
+/// A region of a program, and the rules that led to its form: function, outputs, and for each step the rule, before and after.
+type Steps = Vec<(String, Vec<String>, Vec<(String, String, String)>)>;
+
+/// The text of a program rewritten by proved rules, with what led to each form.
+#[pyfunction]
+pub(crate) fn rewrite(py: Python<'_>, origin: Origin, rules: Rules) -> PyResult<(String, Steps)> {
+    py.detach(|| rewritten(&origin, &rules)).map_err(|failure| failure.raised(py))
+}
+
+fn rewritten(origin: &Origin, rules: &Rules) -> Result<(String, Steps), Failure> {
+    let options = rules.options()?;
+    let (program, checked) = normalized(origin)?;
+    let facts = &mut Prover::new();
+    let (module, report) =
+        saturate_module(&checked, facts, &options, rules.kind(), Extraction::Explained);
+    let module = tidied(&module, &mut Prover::new()).map_err(|error| failed(&program, error))?;
+    let mut steps = Steps::new();
+    for function in &report.functions {
+        for region in &function.regions {
+            let leaf = |at: usize| region.leaf(at);
+            let led = region.explained.iter().map(|step| {
+                (step.rule.to_string(), step.before.text(&leaf), step.after.text(&leaf))
+            });
+            let outputs = region.outputs.iter().map(|output| output.to_string()).collect();
+            steps.push((function.name.to_string(), outputs, led.collect()));
+        }
+    }
+    Ok((print(&module), steps))
+}
+
+/// Name, comparisons of the guard, dims that take it where some are known, operations, bytes, launches.
+type VersionFields = (String, Vec<String>, Option<BTreeMap<String, i64>>, String, String, String);
+
+/// The text of a program with versions behind guards, and the versions of each function.
+#[pyfunction]
+pub(crate) fn versions(
+    py: Python<'_>,
+    origin: Origin,
+    rules: Rules,
+) -> PyResult<(String, BTreeMap<String, Vec<VersionFields>>)> {
+    py.detach(|| versioned(&origin, &rules)).map_err(|failure| failure.raised(py))
+}
+
+fn versioned(
+    origin: &Origin,
+    rules: &Rules,
+) -> Result<(String, BTreeMap<String, Vec<VersionFields>>), Failure> {
+    let options = rules.options()?;
+    let (program, checked) = normalized(origin)?;
+    let of_guards = &mut Prover::with_solver(SOLVER_LIMIT);
+    let facts = &mut Prover::new();
+    let (module, found) = version_module(&checked, facts, Some(of_guards), &options, rules.kind());
+    let module = tidied(&module, &mut Prover::new()).map_err(|error| failed(&program, error))?;
+    let mut all: BTreeMap<String, Vec<VersionFields>> = checked
+        .module
+        .functions()
+        .map(|function| (function.name.to_string(), Vec::new()))
+        .collect();
+    for one in &found {
+        all.insert(one.function.to_string(), one.versions.iter().map(fields).collect());
+    }
+    Ok((print(&module), all))
+}
+
+fn fields(version: &Version) -> VersionFields {
+    let dims = match &version.witness {
+        Witness::Unknown => None,
+        Witness::Dims(dims) => {
+            Some(dims.iter().map(|(name, value)| (name.to_string(), *value)).collect())
+        }
+    };
+    let cost = &version.cost;
+    let [operations, bytes] =
+        [&cost.operations, &cost.bytes].map(|sum| Polynomial::of(sum).to_string());
+    let name = version.name.to_string();
+    (name, version.comparisons(), dims, operations, bytes, cost.launches.to_string())
+}
