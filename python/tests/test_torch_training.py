@@ -236,3 +236,35 @@ def test_an_operator_of_pytorch_in_training_leaves_the_rest_compiled():
     assert [["p" if part.fallback else "c" for part in one.subgraphs] for one in made] == [["c", "p", "c"]] * 2, made
     said = [str(one.message) for one in caught if one.category is relaxc.FallbackWarning]
     assert len(said) == 2 and "aten.lgamma.default" in said[0] and "aten.digamma.default" in said[1]
+
+
+def test_sizes_cross_to_the_backward_graph_as_integers():
+    """The gradient of a mean is a number for each element, and no tensor that is kept has their count."""
+
+    def function(x):
+        return (x.reshape(-1, 2) * 3).mean()
+
+    before = len(relaxc.torch.compilations())
+    compiled = relaxc.torch.dynamic(torch.compile(function, backend=relaxc.torch.backend), {"x": 0})
+    for n in (3, 1, 7, 2):
+        mine = torch.randn(n, 4, dtype=torch.float64, requires_grad=True)
+        theirs = mine.detach().clone().requires_grad_()
+        compiled(mine).backward()
+        function(theirs).backward()
+        near(mine.grad, theirs.grad)
+    whole(relaxc.torch.compilations()[before:])
+
+
+def test_dropout_is_run_by_pytorch_with_its_random_numbers():
+    before = len(relaxc.torch.compilations())
+    layers = (torch.nn.Linear(4, 8), torch.nn.Dropout(0.5), torch.nn.Linear(8, 2))
+    compiled, own, other = pair(lambda: torch.nn.Sequential(*layers), {"input": 0})
+    with pytest.warns(relaxc.FallbackWarning, match="1 × aten.native_dropout.default: dropout in training, which is random"):
+        for n in (3, 1, 6):
+            x = torch.randn(n, 4, dtype=torch.float64)
+            for model in (compiled, other):
+                torch.manual_seed(n)
+                (model(x) ** 2).sum().backward()
+            same_gradients(own, other)
+    forward, backward = relaxc.torch.compilations()[before:]
+    assert [part.fallback is None for part in forward.subgraphs] == [True, False, True] and backward.fallback is None
