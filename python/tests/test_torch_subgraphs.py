@@ -171,6 +171,25 @@ def test_a_use_that_is_not_imported_is_found_behind_another_one():
     assert "aten.polygamma.default" in said
 
 
+def test_tensors_in_the_model_are_in_the_subgraphs_that_read_them():
+    factors, bits = torch.tensor([1.0, 2.0, 3.0, 4.0]), torch.arange(24.0)
+
+    def function(x):
+        c = torch.tensor([1.0, -2.0, 3.0, 4.0])
+        y = torch.lgamma(x + c.abs() + factors + 1)
+        return y * c + bits[4:8]
+
+    same(function, "cpc")
+
+
+def test_control_flow_is_left_to_pytorch():
+    def function(x):
+        y = torch.relu(x - 0.5)
+        return (torch.cond(y.sum() > 1, lambda a: a * 2, lambda a: a - 1, (y,)) + 1).sum(1)
+
+    assert "1 × cond: this operator is not imported" in same(function, "cpc")
+
+
 def test_complex_numbers_are_left_to_pytorch():
     said = same(lambda x: (torch.fft.fft(x * 2).abs() + 1).sum(0), "cpc")
     assert "1 × aten._fft_r2c.default: has the dtype torch.complex64, which relax does not have" in said

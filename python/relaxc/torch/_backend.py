@@ -80,9 +80,13 @@ _WHOLE = frozenset(
 
 def _graph(module: Any, example_inputs: Sequence[Any], **wishes: Any) -> Callable[..., Any]:
     torch = torch_module()
+    from torch._subclasses.fake_tensor import unset_fake_temporarily  # type: ignore[import-not-found, unused-ignore]
+
     operators = sum(is_operator(torch, node) for node in module.graph.nodes)
     try:
-        subgraphs = Subgraphs(torch, module, wishes)
+        # Tensors in the model have elements, which the mode in which PyTorch calls this refuses to read.
+        with unset_fake_temporarily():
+            subgraphs = Subgraphs(torch, module, wishes)
     except Unsplittable as error:
         why = f"PyTorch runs a graph of {_counted(operators)}, which relaxc cannot split: {error}"
         return _noted(Compilation(operators, (), why, (Subgraph(operators, (), str(error)),)), module.forward)
