@@ -260,6 +260,27 @@ fn elements_of_one_place_are_put_together() {
     assert_eq!(made("scatter_add.default", args, inputs, &[1]), [1.0]);
 }
 
+/// PyTorch makes tensors of numbers that depend on sizes, and computes with these.
+#[test]
+fn operators_that_passes_of_pytorch_leave_are_imported() {
+    let args = r#""self": {"t": "a"}, "other": {"t": "b"}"#;
+    let floats = |numbers: &[i64]| tensor(DType::F64, &[numbers.len()], numbers);
+    let inputs = vec![floats(&[3, -1]), floats(&[4, 2])];
+    assert_eq!(made("true_divide.Tensor", args, inputs, &[2]), [0.75, -0.5]);
+    let text = description("branch").replacen(
+        "\"aten.mul.Tensor\"",
+        "\"prims.convert_element_type.default\"",
+        1,
+    );
+    let from = r#""args": {"self": {"t": "args_0"}, "other": 2}"#;
+    let converted = r#""args": {"a": {"t": "args_0"}, "dtype": {"dtype": "f64"}}"#;
+    let text = text.replacen(from, converted, 1);
+    let output = text.rfind("\"dtype\": \"f32\"").expect("the result of the node");
+    let text = format!("{}{}", &text[..output], text[output..].replacen("f32", "f64", 1));
+    let imported = import(&text).expect("it is imported").text;
+    assert!(imported.contains("astype"), "{imported}");
+}
+
 #[test]
 fn windows_of_a_pool_have_gaps() {
     let args = r#""self": {"t": "a"}, "kernel_size": [2, 2], "stride": [], "padding": [0, 0], "dilation": [2, 2], "ceil_mode": false"#;

@@ -255,6 +255,24 @@ def test_sizes_cross_to_the_backward_graph_as_integers():
     whole(relaxc.torch.compilations()[before:])
 
 
+def test_numbers_of_sizes_that_pytorch_makes_tensors_of():
+    """The divisor of the mean over the batch is a float of a size."""
+
+    def function(x, y):
+        return F.kl_div(x.log_softmax(1), y, reduction="batchmean") + F.smooth_l1_loss(x, y)
+
+    before = len(relaxc.torch.compilations())
+    compiled = torch.compile(function, backend=relaxc.torch.backend, dynamic=True)
+    for n in (3, 5, 2):
+        mine = torch.randn(n, 4, dtype=torch.float64, requires_grad=True)
+        theirs = mine.detach().clone().requires_grad_()
+        y = torch.randn(n, 4, dtype=torch.float64).softmax(1)
+        compiled(mine, y).backward()
+        function(theirs, y).backward()
+        near(mine.grad, theirs.grad)
+    whole(relaxc.torch.compilations()[before:])
+
+
 def test_dropout_is_run_by_pytorch_with_its_random_numbers():
     before = len(relaxc.torch.compilations())
     layers = (torch.nn.Linear(4, 8), torch.nn.Dropout(0.5), torch.nn.Linear(8, 2))

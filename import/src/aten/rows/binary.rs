@@ -15,6 +15,7 @@ pub(super) const ROWS: &[(&str, Row)] = &[
     ("rsub", |call| sum(call, "subtract", "other", "self")),
     ("mul", multiply),
     ("div", divide),
+    ("true_divide", divide),
     ("fmod", |call| remainder(call, "mod")),
     ("remainder", |call| remainder(call, "floor_mod")),
     ("pow", power),

@@ -1,5 +1,5 @@
 //! The operators of ATen, by family: how each is composed of those of the language. A row has the name of an operator, for all of
-//! its overloads, or of one overload.
+//! its overloads, or of one overload. Operators of `prims`, which PyTorch's passes leave in graphs, have that before their name.
 
 mod attention;
 mod binary;
@@ -45,7 +45,7 @@ const FAMILIES: &[Table<Row>] = &[
 ];
 
 pub(super) fn row(op: &str) -> Option<Row> {
-    let name = op.strip_prefix("aten.")?;
+    let name = op.strip_prefix("aten.").or_else(|| op.starts_with("prims.").then_some(op))?;
     find(FAMILIES, name).or_else(|| find(FAMILIES, name.rsplit_once('.')?.0))
 }
 

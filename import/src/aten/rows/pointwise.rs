@@ -45,6 +45,7 @@ pub(super) const ROWS: &[(&str, Row)] = floats! {
     ("hardtanh", |call| limited(call, "min_val", "max_val", "self")),
     ("clamp", |call| limited(call, "min", "max", "min")),
     ("_to_copy", to_copy),
+    ("prims.convert_element_type", |call| converted(call, "a")),
     ("to.device", to_copy),
     ("to.dtype", to_copy),
     ("to.dtype_layout", to_copy),
@@ -185,7 +186,11 @@ fn limited(call: &mut Call, low: &str, high: &str, first: &str) -> Done<Vec<V>> 
 }
 
 fn to_copy(call: &mut Call) -> Done<Vec<V>> {
-    let x = call.tensor("self")?;
+    converted(call, "self")
+}
+
+fn converted(call: &mut Call, name: &str) -> Done<Vec<V>> {
+    let x = call.tensor(name)?;
     let dtype = call.dtype_of("dtype")?.unwrap_or(call.dtype(x));
     Ok(vec![convert(call, x, dtype)?])
 }
