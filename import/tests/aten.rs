@@ -260,6 +260,24 @@ fn elements_of_one_place_are_put_together() {
     assert_eq!(made("scatter_add.default", args, inputs, &[1]), [1.0]);
 }
 
+#[test]
+fn floats_of_dims_are_computed() {
+    let text = description("branch");
+    let with =
+        |real: &str| text.replacen("\"other\": 2}", &format!("\"other\": {{\"r\": {real}}}}}"), 1);
+    let real = r#"["/", 3.0, ["+", {"d": "s33"}, ["*", -1.0, {"d": ["*", "s33", 2]}]]]"#;
+    let loaded = recorded::loaded(import(&with(real)));
+    let results = call(&loaded, vec![floats(&[4, 3])]).expect("it runs");
+    let given = floats(&[4, 3]);
+    for at in 0..12 {
+        let (found, x) = (results[0].number(at).as_f64(), given.number(at).as_f64());
+        assert!((found - x * -0.75).abs() < 1e-6 * x.abs(), "{at}: {found}, of {x}");
+    }
+    for wrong in [r#"["-", 1.0, 2.0]"#, r#"["/", 1.0]"#, r#""1.0""#, r#"{"d": "s34"}"#] {
+        assert!(import(&with(wrong)).is_err(), "{wrong}");
+    }
+}
+
 /// PyTorch makes tensors of numbers that depend on sizes, and computes with these.
 #[test]
 fn operators_that_passes_of_pytorch_leave_are_imported() {

@@ -255,6 +255,23 @@ def test_sizes_cross_to_the_backward_graph_as_integers():
     whole(relaxc.torch.compilations()[before:])
 
 
+def test_floats_of_sizes_are_computed():
+    """Those of the gradient of a variance: 2 / (n - 1)."""
+
+    def function(x):
+        return (x.var(0) + x.std(0)).sum() * (x.shape[0] / 3)
+
+    before = len(relaxc.torch.compilations())
+    compiled = torch.compile(function, backend=relaxc.torch.backend, dynamic=True)
+    for n in (3, 5, 2):
+        mine = torch.randn(n, 4, dtype=torch.float64, requires_grad=True)
+        theirs = mine.detach().clone().requires_grad_()
+        compiled(mine).backward()
+        function(theirs).backward()
+        near(mine.grad, theirs.grad)
+    whole(relaxc.torch.compilations()[before:])
+
+
 def test_numbers_of_sizes_that_pytorch_makes_tensors_of():
     """The divisor of the mean over the batch is a float of a size."""
 

@@ -18,6 +18,8 @@ pub(crate) enum Argument {
     Str(String),
     DType(DType),
     Tensor(V),
+    /// A float that depends on dims, as a tensor of rank 0 of f64.
+    Real(V),
     List(Vec<Argument>),
     Claim(relax_syntax::facts::Claim),
 }

@@ -47,7 +47,7 @@ impl Call<'_> {
                 Argument::Tensor(v) => (usize::from(self.rank(*v) == 0), self.dtype(*v)),
                 Argument::Bool(_) => (2, DType::Bool),
                 Argument::Dim(_) => (2, DType::I64),
-                Argument::Float(_) => (2, DEFAULT),
+                Argument::Float(_) | Argument::Real(_) => (2, DEFAULT),
                 other => return unsupported(format!("the argument `{name}` is {other:?}")),
             };
             kinds[kind] = match kinds[kind] {
@@ -66,7 +66,7 @@ impl Call<'_> {
     /// A tensor or a number of Python in that dtype.
     pub(crate) fn operand(&mut self, name: &str, dtype: DType) -> Done<V> {
         match self.argument(name).clone() {
-            Argument::Tensor(v) => convert(self, v, dtype),
+            Argument::Tensor(v) | Argument::Real(v) => convert(self, v, dtype),
             Argument::Dim(dim) if dim.as_int().is_none() => {
                 let v = self.integers(vec![dim], 0, DType::I64);
                 convert(self, v, dtype)

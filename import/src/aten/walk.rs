@@ -7,6 +7,7 @@ use super::description::{Claim as ClaimText, Description, Extent, Node, Output, 
 use super::rows;
 use crate::builder::{Builder, Content, Line, Origin, V};
 use crate::model::{Bound, Options};
+use crate::operators::elementwise::convert;
 use crate::reason::{Done, ImportError, Missing, Reason, invalid, unsupported};
 use relax_syntax::annotation::{Annotation, Extents};
 use relax_syntax::dim::{Dim, DimOp};
@@ -260,6 +261,11 @@ impl<'d> Walk<'d> {
                     Err(reason) => return Err(reason),
                 }
             }
+            ("r", real) => match self.real(real) {
+                Ok(v) => Argument::Real(v),
+                Err(Reason::Unsupported(_)) if !self.missing.is_empty() => return Ok(None),
+                Err(reason) => return Err(reason),
+            },
             ("claim", claim) => {
                 let claim: ClaimText = serde_json::from_value(claim.clone()).map_err(damaged)?;
                 match self.claim(&claim) {
@@ -277,6 +283,31 @@ impl<'d> Walk<'d> {
             ("dtype", Value::String(name)) => Argument::DType(dtype(name)?),
             _ => return invalid(format!("an argument {{{kind:?}: {content}}}")),
         }))
+    }
+
+    /// A float that is computed of dims and numbers.
+    fn real(&mut self, value: &Value) -> Done<V> {
+        if let Some(number) = value.as_f64() {
+            return Ok(self.builder.scalar(DType::F64, number));
+        }
+        if let Some(extent) = value.get("d") {
+            let damaged = |error: serde_json::Error| Reason::Invalid(error.to_string());
+            let dim = self.dim(&serde_json::from_value(extent.clone()).map_err(damaged)?)?;
+            let count = self.builder.integers(vec![dim], 0, DType::I64);
+            return convert(&mut self.builder, count, DType::F64);
+        }
+        let malformed = || Reason::Invalid(format!("the float {value}"));
+        let Some([name, left, right]) = value.as_array().map(Vec::as_slice) else {
+            return Err(malformed());
+        };
+        let operator = match name.as_str() {
+            Some("+") => "add",
+            Some("*") => "multiply",
+            Some("/") => "divide",
+            _ => return Err(malformed()),
+        };
+        let (left, right) = (self.real(left)?, self.real(right)?);
+        self.builder.call(operator, &[left.into(), right.into()])
     }
 
     /// The lines of a node, or why it cannot be imported.

@@ -14,7 +14,7 @@ from .._errors import UnsupportedError
 from .._files import write_text
 from . import _places
 from ._partition import is_number, name_of
-from ._symbols import Inexpressible, bounds, claims, expression_of, extent
+from ._symbols import Inexpressible, bounds, claims, expression_of, extent, real
 from ._versions import torch_module
 
 #: Weights of more elements are in a file of their own.
@@ -387,7 +387,7 @@ class _Walk:
             if isinstance(value, self.torch.SymBool):
                 return [{"claim": claim} for claim in claims(expression)] or True
             if isinstance(value, self.torch.SymFloat):
-                raise Inexpressible(f"the float {expression}")
+                return {"r": real(expression)}
             return {"d": extent(expression)}
         except Inexpressible as error:
             raise UnsupportedError(f"{what}: a description cannot say {error}") from error

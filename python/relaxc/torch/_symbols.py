@@ -53,6 +53,31 @@ def extent(expression: Any) -> Any:
     raise Inexpressible(str(expression))
 
 
+def real(expression: Any) -> Any:
+    """A float that is computed of sizes: a number, `{"d": extent}`, or `[operation, left, right]`."""
+    import sympy  # type: ignore[import-not-found, import-untyped, unused-ignore]
+
+    name = type(expression).__name__
+    arguments = expression.args
+    if isinstance(expression, (sympy.Integer, sympy.Float, sympy.Rational)):
+        return float(expression)
+    if isinstance(expression, sympy.Symbol) or name in ("FloorDiv", "CleanDiv", "Mod", "PythonMod"):
+        return {"d": extent(expression)}
+    if name in ("ToFloat", "Identity"):
+        return real(arguments[0])
+    if name in ("FloatTrueDiv", "IntTrueDiv"):
+        return ["/", real(arguments[0]), real(arguments[1])]
+    if isinstance(expression, (sympy.Add, sympy.Mul)):
+        operation = "+" if isinstance(expression, sympy.Add) else "*"
+        first, *rest = map(real, arguments)
+        for term in rest:
+            first = [operation, first, term]
+        return first
+    if isinstance(expression, sympy.Pow) and arguments[1] == -1:
+        return ["/", 1.0, real(arguments[0])]
+    raise Inexpressible(f"the float {expression}")
+
+
 def _joined(operation: str, terms: Any) -> Any:
     first, *rest = [extent(term) for term in terms]
     for term in rest:
