@@ -303,3 +303,48 @@ def test_dropout_is_run_by_pytorch_with_its_random_numbers():
             same_gradients(own, other)
     forward, backward = relaxc.torch.compilations()[before:]
     assert [part.fallback is None for part in forward.subgraphs] == [True, False, True] and backward.fallback is None
+
+
+def kinds(x, w):
+    y = x @ w
+    return (F.elu(y) + F.leaky_relu(y) + F.softplus(y) + F.silu(y) + F.hardtanh(y) + torch.sigmoid(y)).pow(2).sum()
+
+
+def reductions(x, w):
+    return (x.std(1) + x.var(0).sum() + x.amax(1) + x.logsumexp(1) + x.prod(1) + x.norm(dim=1)).sum() + w.mean()
+
+
+def places(x, w):
+    at = torch.arange(x.shape[0])
+    return (x[at] * x.gather(1, at[:, None] % 4) + x.index_select(0, at)).sum() + x.sort(1)[0].cumsum(1).sum() + x.topk(2, 1)[0].sum()
+
+
+def pieces(x, w):
+    both = torch.cat((x, x.flip(0)), 1).split([3, 5], 1)
+    return sum((part * (k + 1) ** 2).sum() for k, part in enumerate(both)) + torch.einsum("ij,jk->ik", x, w).tanh().sum()
+
+
+def losses(x, w):
+    y = (x.detach() @ w).sigmoid()
+    return F.mse_loss(x, y) + F.l1_loss(x, y) + F.smooth_l1_loss(x, y) + F.binary_cross_entropy_with_logits(x, y) + F.huber_loss(x, y)
+
+
+def pools(x, w):
+    image = (x @ w)[:, None, None, :] * x[:, None, :, None]
+    wide = F.interpolate(image, scale_factor=2.0, mode="bilinear") + F.interpolate(image, scale_factor=2.0, mode="nearest").pow(2)
+    return F.max_pool2d(wide, 3, 2, ceil_mode=True).pow(2).sum() + F.avg_pool2d(F.pad(wide, (1, 1, 1, 1), mode="reflect"), 3).sum()
+
+
+@pytest.mark.parametrize("function", [kinds, reductions, places, pieces, losses, pools])
+def test_gradients_of_many_operators(function):
+    before = len(relaxc.torch.compilations())
+    compiled = torch.compile(function, backend=relaxc.torch.backend, dynamic=True)
+    for n in (3, 5, 2):
+        mine = [torch.randn(*shape, dtype=torch.float64, requires_grad=True) for shape in ((n, 4), (4, 4))]
+        theirs = [one.detach().clone().requires_grad_() for one in mine]
+        compiled(*mine).backward()
+        function(*theirs).backward()
+        for one, other in zip(mine, theirs):
+            if other.grad is not None:
+                near(one.grad, other.grad)
+    whole(relaxc.torch.compilations()[before:])
