@@ -1,7 +1,7 @@
 //! Reductions and running sums.
 
 use super::{Meaning, is_true, meaning, shape_of_first};
-use crate::denotation::denoter::{Denoter, extent, first};
+use crate::denotation::denoter::{Denoter, extent, first, meaning as meaning_of_call, tensor};
 use crate::denotation::term::{Binder, Domain, FoldOp, Known, Term, unknown};
 use crate::rules::rule::{Arg, Axis, Call};
 use relax_syntax::dim::{Dim, DimOp};
@@ -15,6 +15,8 @@ pub(super) static MEANINGS: &[Meaning] = &[
     meaning("variance", shape, variance),
     meaning("std", shape, deviation),
     meaning("cumsum", shape_of_first, cumsum),
+    meaning("collapse_sum_to", |d, call| d.extents(call.arg("shape")), collapsed),
+    meaning("collapse_sum_like", |d, call| d.shape(tensor(call, "collapse_target")?), collapsed),
     meaning("argmax", shape, place_of),
     meaning("argmin", shape, place_of),
 ];
@@ -73,8 +75,9 @@ fn reduced(denoter: &mut Denoter, call: &Call, at: &[Dim], op: FoldOp) -> Known<
     let body = denoter.element(x, &index)?;
     // Floats are summed in their order and rounded once: more is not known of such a sum.
     let op = match (domain, op) {
-        (Domain::Bits, FoldOp::Add) => FoldOp::Row("sum".into(), Vec::new()),
-        (Domain::Bits, FoldOp::Multiply) => FoldOp::Row("prod".into(), Vec::new()),
+        (Domain::Bits, FoldOp::Add | FoldOp::Multiply) => {
+            FoldOp::Row(call.row.name.into(), Vec::new())
+        }
         (_, op) => op,
     };
     Ok(Term::Fold(domain, op, binders, Box::new(body)))
@@ -148,6 +151,42 @@ fn cumsum(denoter: &mut Denoter, call: &Call, at: &[Dim]) -> Known<Term> {
         _ => FoldOp::Add,
     };
     Ok(Term::Fold(domain, op, vec![(name, extent)], Box::new(body)))
+}
+
+/// The sum over axes that the target lacks, and over those that are 1 in it and not in the operand.
+fn collapsed(denoter: &mut Denoter, call: &Call, at: &[Dim]) -> Known<Term> {
+    let x = first(call)?;
+    let (domain, own) = (denoter.domain(x)?, denoter.shape(x)?);
+    let target = (meaning_of_call(call)?.shape)(denoter, call)?;
+    let Some(lead) = own.len().checked_sub(target.len()) else { return unknown("fewer axes") };
+    let (mut binders, mut index) = (Vec::new(), Vec::new());
+    for (place, axis) in own.iter().enumerate() {
+        let kept = place.checked_sub(lead).map(|place| (&target[place], &at[place]));
+        match kept {
+            Some((wanted, at)) if denoter.same(axis, wanted) => {
+                index.push(at.clone());
+                continue;
+            }
+            // Whether the axis is summed depends on its extent.
+            Some((wanted, _)) if !denoter.is_one(wanted) => return unknown("an axis of 1 or more"),
+            _ => {}
+        }
+        if matches!(axis, Axis::Group(_)) && kept.is_some() {
+            return unknown("a group reduced to axes of 1");
+        }
+        let name = denoter.fresh("k");
+        index.push(Dim::Var(name.clone()));
+        binders.push((name, extent(axis)));
+    }
+    let body = denoter.element(x, &index)?;
+    if binders.is_empty() {
+        return Ok(body);
+    }
+    let op = match domain {
+        Domain::Bits => FoldOp::Row(call.row.name.into(), Vec::new()),
+        _ => FoldOp::Add,
+    };
+    Ok(Term::Fold(domain, op, binders, Box::new(body)))
 }
 
 /// The place of the greatest or least element: some function of the row.
