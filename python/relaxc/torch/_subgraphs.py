@@ -61,9 +61,19 @@ class Subgraphs:
         self.torch = torch
         self.wishes = wishes
         self.refusals = Refusals(torch)
-        self.programs: dict[tuple[Any, ...], Compiled] = {}
-        self.partition = self.partitioned(module)
+        self.programs: dict[Part, Compiled] = {}
+        self.notes: dict[Part, tuple[str, ...]] = {}
+        with tempfile.TemporaryDirectory(prefix="relaxc-") as folder:
+            #: The description of the subgraph in hand.
+            self.path = os.path.join(folder, "graph.aten.json")
+            self.partition = self.partitioned(module)
         self.call = _Call(torch, module, self.partition, [self.step(part) for part in self.partition.parts])
+
+    def described(self, partition: Partition, part: Part) -> Described:
+        """Writes the description of a subgraph."""
+        described = graph(partition.module_of(part), part.sizes)
+        write(described.description, described.weights, self.path)
+        return described
 
     def partitioned(self, module: Any) -> Partition:
         """Takes the graph apart until everything in the compiled subgraphs compiles. Each time more nodes are refused."""
@@ -85,43 +95,45 @@ class Subgraphs:
         """Refuses the nodes of a subgraph that are not imported."""
         if not part.writes:
             return self.refuse(part, "the subgraph has no result")
-        path = ""
         try:
-            described = graph(partition.module_of(part), part.sizes)
-            with tempfile.TemporaryDirectory(prefix="relaxc-") as folder:
-                path = os.path.join(folder, "graph.aten.json")
-                write(described.description, described.weights, path)
-                refused = {described.nodes[place]: why for place, why in _native.refused_nodes(path)}
+            refused = self.refused(partition, part)
         except Refused as error:
             refused = error.nodes
         except (UnsupportedError, ProgramError) as error:
-            return self.refuse(part, str(error).removeprefix(f"{path}: "))
+            return self.refuse(part, str(error))
         names = {node.name: why for node, why in refused.items()}
         self.refusals.nodes.update({node: names[node.name] for node in part.nodes if node.name in names})
 
+    def refused(self, partition: Partition, part: Part) -> dict[Any, str]:
+        """The nodes of a subgraph that are not imported, none where all are."""
+        described = self.described(partition, part)
+        try:
+            self.notes[part] = tuple(_native.imported(self.path)[1])
+            return {}
+        except (UnsupportedError, ProgramError):
+            nodes = {described.nodes[place]: why for place, why in _native.refused_nodes(self.path)}
+            if not nodes:
+                raise
+            return nodes
+
     def refuse(self, part: Part, why: str) -> None:
+        why = why.removeprefix(f"{self.path}: ")
         self.refusals.nodes.update(dict.fromkeys(part.nodes, why))
 
     def compile(self, partition: Partition, part: Part) -> None:
-        key = (part.nodes, part.writes, part.sizes)
-        if key in self.programs:
+        if part in self.programs:
             return
-        path = ""
         try:
-            described = graph(partition.module_of(part), part.sizes)
-            with tempfile.TemporaryDirectory(prefix="relaxc-") as folder:
-                path = os.path.join(folder, "graph.aten.json")
-                write(described.description, described.weights, path)
-                notes = tuple(_native.imported(path)[1])
-                self.programs[key] = Compiled(compiled(path, **self.wishes), described, notes)
+            described = self.described(partition, part)
+            self.programs[part] = Compiled(compiled(self.path, **self.wishes), described, self.notes[part])
         except (UnsupportedError, ProgramError) as error:
-            self.refuse(part, str(error).removeprefix(f"{path}: "))
+            self.refuse(part, str(error))
 
     def step(self, part: Part) -> Callable[..., Any]:
         """Takes the values of `reads`, `numbers` and `sizes`, and gives those of `writes`."""
         if not part.compiled:
             return self.partition.module_of(part).forward  # type: ignore[no-any-return]
-        program, described, _ = self.programs[(part.nodes, part.writes, part.sizes)]
+        program, described, _ = self.programs[part]
         takes_sizes = bool(part.sizes)
         from_dlpack = self.torch.from_dlpack
 
@@ -141,7 +153,7 @@ class Subgraphs:
         for part in self.partition.parts:
             operators = sum(is_operator(self.torch, node) for node in part.nodes)
             if part.compiled:
-                found.append(Subgraph(operators, self.programs[(part.nodes, part.writes, part.sizes)].notes, None))
+                found.append(Subgraph(operators, self.programs[part].notes, None))
             else:
                 found.append(Subgraph(operators, (), "\n".join(self.refusals.lines(part.nodes))))
         return tuple(found)
