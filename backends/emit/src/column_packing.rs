@@ -272,6 +272,6 @@ mod tests {
     #[test]
     fn words_are_as_many_as_in_the_prelude() {
         let define = format!("#define RX_WORDS {WORDS}\n");
-        assert!(include_str!("prelude/routines.h").contains(&define));
+        assert!(include_str!("prelude/calls.h").contains(&define));
     }
 }

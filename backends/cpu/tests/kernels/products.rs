@@ -234,6 +234,28 @@ fn products_of_f64_are_within_their_bound() {
     products_are_near(&text_in_f64(), "rx64_product(");
 }
 
+/// A sum in f64 of products of f32 elements, which no routine forms: it reads what lies in memory.
+#[test]
+fn f64_products_of_f32_matrices_stay_loops() {
+    let text = "@tensorir_function\n\
+                def wide(X: Buffer((\"m\", \"k\"), \"f32\"), W: Buffer((\"k\", \"n\"), \"f32\"), \
+                Y: Buffer((\"m\", \"n\"), \"f64\")):\n    \
+                    m, k, n = sym_var(), sym_var(), sym_var()\n    \
+                    for i, j in grid(m, n):\n        \
+                        Y[i, j] = 0.0\n        \
+                        for l in range(k):\n            \
+                            Y[i, j] += f64(X[i, l]) * f64(W[l, j])\n";
+    let programs = programs_of(loaded(text));
+    let built = build_all(&programs, Numerics::Reassociated);
+    let sizes = [7, 9, 40];
+    let value = |name: &str| sizes["mnk".find(name).expect("it is one of them")];
+    let case = case(&programs[0], &value, 1).expect("it is small");
+    assert_eq!(
+        hold(&programs[0], &case, &built.kernels[0].run(&case).expect("a value"), &sizes),
+        63
+    );
+}
+
 /// Compares all products of a text, each of which is a call of this routine.
 fn products_are_near(text: &str, routine: &str) {
     let module = loaded(text);
