@@ -135,7 +135,7 @@ def main():
         if step == 1 or step % 50 == 0:
             print(f"step {step}: {tokens.shape} relax {loss:.12f} torch {expected:.12f} apart {apart:.2e}")
     print(f"{len(seen)} shapes in {args.steps} steps; greatest relative difference of the loss: {worst:.2e}")
-    print(f"time: relax {own_time:.1f} s, torch {torch_time:.1f} s, one thread each")
+    print(f"time: relax {own_time:.2f} s, torch {torch_time:.2f} s, one thread each")
     return 0 if worst <= LIMIT else 1
 
 
