@@ -151,7 +151,7 @@ impl Printer<'_, '_> {
             self.line(&format!("{{ const int64_t {term} = k0 + {at};"));
             self.line(&format!("  {source}, {name}, {all}); }}"));
         }
-        self.line(&format!("#pragma GCC unroll {BLOCKS}"));
+        self.line(&format!("RX_UNROLL({BLOCKS})"));
         self.line(&format!("for (int {word} = 0; {word} < {all}; {word} += {WORDS}) {{"));
         self.indent += 1;
         if let Some(value) = &blocks.common {

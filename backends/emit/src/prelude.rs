@@ -6,6 +6,7 @@ use relax_runtime::program::Numerics;
 /// The parts, in order.
 const PARTS: &[&str] = &[
     include_str!("prelude/abi.h"),
+    include_str!("prelude/unroll.h"),
     include_str!("prelude/notes.h"),
     include_str!("prelude/integers.h"),
     include_str!("prelude/memory.h"),
@@ -105,7 +106,8 @@ pub(crate) fn routines(uses: Uses) -> String {
 }
 
 /// What names of the routines are the same for all dtypes.
-const SHARED: &[&str] = &["rx_threads", "rx_begin", "RX_GRAIN", "RX_PART", "RX_ROUTINE"];
+const SHARED: &[&str] =
+    &["rx_threads", "rx_begin", "RX_GRAIN", "RX_PART", "RX_ROUTINE", "RX_UNROLL"];
 
 /// The routines of f32 as those of f64: their names begin with `rx64_` and `RX64_`. A vector of f64 has as many bytes and half as
 /// many lanes, so blocks of so many vectors are as large, and a tile takes as long.

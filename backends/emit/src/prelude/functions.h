@@ -40,7 +40,7 @@ static const double rx_erf_terms[9] = {
 
 static inline __attribute__((always_inline)) double rx_polynomial(const double *terms, int count, double x) {
     double sum = terms[0];
-#pragma GCC unroll 24
+    RX_UNROLL(24)
     for (int i = 1; i < count; i++) sum = RX_MADD(sum, x, terms[i]);
     return sum;
 }

@@ -36,31 +36,31 @@ static inline __attribute__((always_inline)) void rx_tile(
         ahead->rows -= taken;
     }
     rx_lanes sums[RX_ROWS][4];
-#pragma GCC unroll 32
+    RX_UNROLL(32)
     for (int i = 0; i < rows; i++)
-#pragma GCC unroll 4
+        RX_UNROLL(4)
         for (int j = 0; j < width; j++) sums[i][j] = (rx_lanes){0};
     for (int64_t k = 0; k < depth; k++) {
         rx_lanes right[4];
         if (far != NULL)
-#pragma GCC unroll 4
+            RX_UNROLL(4)
             for (int j = 0; j < width; j++)
                 __builtin_prefetch(far + k / terms * far_row + (k % terms * width + j) * RX_LANES, 0, 2);
         if (step != RX_PANEL)
-#pragma GCC unroll 4
+            RX_UNROLL(4)
             for (int j = 0; j < width; j++) __builtin_prefetch(b + (k + RX_AHEAD) * step + j * RX_LANES);
-#pragma GCC unroll 4
+        RX_UNROLL(4)
         for (int j = 0; j < width; j++) right[j] = *(const rx_lanes_at *)(b + k * step + j * RX_LANES);
-#pragma GCC unroll 32
+        RX_UNROLL(32)
         for (int i = 0; i < rows; i++) {
             rx_lanes left = a[k * rows + i] - (rx_lanes){0};
-#pragma GCC unroll 4
+            RX_UNROLL(4)
             for (int j = 0; j < width; j++) sums[i][j] = RX_FMA(left, right[j], sums[i][j]);
         }
     }
-#pragma GCC unroll 32
+    RX_UNROLL(32)
     for (int i = 0; i < rows; i++)
-#pragma GCC unroll 4
+        RX_UNROLL(4)
         for (int j = 0; j < width; j++) {
             rx_lanes_at *to = (rx_lanes_at *)(c + i * c_row + j * RX_LANES);
             if (more) *to += sums[i][j];
@@ -107,14 +107,14 @@ static void rx_row(rx_matrix a, rx_matrix b, float *restrict c, int64_t n, int64
         int64_t k = 0;
         for (; k + 8 <= depth; k += 8) {
             float x[8];
-#pragma GCC unroll 8
+            RX_UNROLL(8)
             for (int i = 0; i < 8; i++) x[i] = a.data[(k + i) * a.column];
             const float *r = b.data + k * b.row;
             const int64_t s = b.row;
             int64_t j = 0;
             for (; j + RX_LANES <= n; j += RX_LANES) {
                 rx_lanes sum = *(const rx_lanes_at *)(c + j);
-#pragma GCC unroll 8
+                RX_UNROLL(8)
                 for (int i = 0; i < 8; i++)
                     sum = RX_FMA(x[i] - (rx_lanes){0}, *(const rx_lanes_at *)(r + i * s + j), sum);
                 *(rx_lanes_at *)(c + j) = sum;
@@ -132,13 +132,13 @@ static void rx_row(rx_matrix a, rx_matrix b, float *restrict c, int64_t n, int64
         int64_t k = 0;
         if (a.column == 1 && b.row == 1)
             for (; k + 4 * RX_LANES <= depth; k += 4 * RX_LANES)
-#pragma GCC unroll 4
+                RX_UNROLL(4)
                 for (int i = 0; i < 4; i++)
                     sums[i] = RX_FMA(*(const rx_lanes_at *)(a.data + k + i * RX_LANES),
                                      *(const rx_lanes_at *)(column + k + i * RX_LANES), sums[i]);
         sums[0] += sums[1] + (sums[2] + sums[3]);
         float sum = 0;
-#pragma GCC unroll 16
+        RX_UNROLL(16)
         for (int i = 0; i < RX_LANES; i++) sum += sums[0][i];
         for (; k < depth; k++) sum += a.data[k * a.column] * column[k * b.row];
         c[j] = sum;
@@ -151,14 +151,14 @@ static void rx_row_of_panels(rx_matrix a, rx_matrix b, float *restrict c, int64_
     for (int64_t j = 0; j < n; j += RX_PANEL) {
         const float *from = rx_from(b, 0, j).data;
         rx_lanes sums[RX_PANEL / RX_LANES];
-#pragma GCC unroll 4
+        RX_UNROLL(4)
         for (int v = 0; v < RX_PANEL / RX_LANES; v++) sums[v] = (rx_lanes){0};
         for (int64_t k = 0; k < depth; k++, from += RX_PANEL) {
             const rx_lanes left = a.data[k * a.column] - (rx_lanes){0};
-#pragma GCC unroll 4
+            RX_UNROLL(4)
             for (int v = 0; v < RX_PANEL / RX_LANES; v++)
                 __builtin_prefetch(from + RX_NEAR * RX_PANEL + v * RX_LANES);
-#pragma GCC unroll 4
+            RX_UNROLL(4)
             for (int v = 0; v < RX_PANEL / RX_LANES; v++)
                 sums[v] = RX_FMA(left, *(const rx_lanes_at *)(from + v * RX_LANES), sums[v]);
         }

@@ -14,7 +14,7 @@
         for (int64_t i = 0; i < m; i += RX_TALL) {                                                \
             const float *row[RX_TALL], *next[RX_TALL];                                            \
             rx_few_##lanes sums[RX_TALL];                                                         \
-            _Pragma("GCC unroll 8") for (int r = 0; r < RX_TALL; r++) {                           \
+            RX_UNROLL(8) for (int r = 0; r < RX_TALL; r++) {                                      \
                 row[r] = a.data + (i + r < m ? i + r : m - 1) * a.row;                            \
                 next[r] = a.data + (i + r + RX_TALL < m ? i + r + RX_TALL : m - 1) * a.row;       \
                 sums[r] = (rx_few_##lanes){0};                                                    \
@@ -22,14 +22,14 @@
             for (int64_t k = 0; k < deep; k++) {                                                  \
                 const rx_few_##lanes right = *(const rx_few_##lanes *)(b + k * lanes);            \
                 if (k % 16 == 0)                                                                  \
-                    _Pragma("GCC unroll 8") for (int r = 0; r < RX_TALL; r++)                     \
+                    RX_UNROLL(8) for (int r = 0; r < RX_TALL; r++)                                \
                         __builtin_prefetch(next[r] + k * a.column);                               \
-                _Pragma("GCC unroll 8") for (int r = 0; r < RX_TALL; r++)                         \
+                RX_UNROLL(8) for (int r = 0; r < RX_TALL; r++)                                    \
                     sums[r] = RX_FMA_##lanes(row[r][k * a.column] - (rx_few_##lanes){0}, right, sums[r]); \
             }                                                                                     \
             /* Of another name, so that the sums above stay in registers. */                     \
             rx_few_##lanes whole[RX_TALL];                                                        \
-            _Pragma("GCC unroll 8") for (int r = 0; r < RX_TALL; r++) whole[r] = sums[r];         \
+            RX_UNROLL(8) for (int r = 0; r < RX_TALL; r++) whole[r] = sums[r];                    \
             const int64_t there = m - i < RX_TALL ? m - i : RX_TALL;                              \
             for (int64_t r = 0; r < there; r++) {                                                 \
                 float *to = c + (i + r) * c_row;                                                  \

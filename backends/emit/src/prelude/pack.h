@@ -15,11 +15,11 @@ static inline __attribute__((always_inline)) rx_lanes rx_shuffle(rx_lanes a, rx_
 #define RX_EXCHANGE(step)                                                                        \
     if (step < RX_LANES) {                                                                       \
         rx_lane_numbers first, second;                                                           \
-        _Pragma("GCC unroll 16") for (int l = 0; l < RX_LANES; l++) {                            \
+        RX_UNROLL(16) for (int l = 0; l < RX_LANES; l++) {                                        \
             first[l] = (l & step) ? RX_LANES + l - step : l;                                     \
             second[l] = (l & step) ? RX_LANES + l : l + step;                                    \
         }                                                                                        \
-        _Pragma("GCC unroll 16") for (int i = 0; i < RX_LANES; i++)                              \
+        RX_UNROLL(16) for (int i = 0; i < RX_LANES; i++)                                          \
             if (!(i & step)) {                                                                   \
                 const rx_lanes a = r[i], b = r[i + step];                                        \
                 r[i] = rx_shuffle(a, b, first);                                                  \
@@ -32,14 +32,14 @@ static inline __attribute__((always_inline)) rx_lanes rx_shuffle(rx_lanes a, rx_
 static inline __attribute__((always_inline)) void rx_turn(
     float *to, int64_t to_step, const float *from, int64_t row_step, int count) {
     rx_lanes r[RX_LANES];
-#pragma GCC unroll 16
+    RX_UNROLL(16)
     for (int i = 0; i < RX_LANES; i++)
         r[i] = i < count ? *(const rx_lanes_at *)(from + i * row_step) : (rx_lanes){0};
     RX_EXCHANGE(1)
     RX_EXCHANGE(2)
     RX_EXCHANGE(4)
     RX_EXCHANGE(8)
-#pragma GCC unroll 16
+    RX_UNROLL(16)
     for (int i = 0; i < RX_LANES; i++) *(rx_lanes_at *)(to + i * to_step) = r[i];
 }
 

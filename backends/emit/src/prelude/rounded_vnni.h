@@ -82,7 +82,7 @@ RX_INLINE __m512 rx_some_factors(int kind, const char *at, int count, int64_t th
 /* Scales (`first` is 0) or minimums (2) of the groups from g on, of row j; 0 beyond the last one. */
 RX_INLINE __m512 rx_sixteen(const rx_block_format *f, const rx_quantized *w, int first, int64_t j, int64_t g, int64_t groups) {
     __m512 result = _mm512_setzero_ps();
-#pragma GCC unroll 2
+    RX_UNROLL(2)
     for (int q = first; q < first + 2; q++) {
         if (f->kinds[q] == RX_NO_FACTOR) continue;
         const int size = f->kinds[q] == RX_FACTOR_F32 ? 4 : f->kinds[q] == RX_FACTOR_F16 ? 2 : 1;
@@ -126,7 +126,7 @@ RX_INLINE void rx_rounded_rows(const rx_block_format *f, const rx_rounded_job *j
             _mm512_storeu_ps(scales + r * padded + g, rx_sixteen(f, w, 0, row, g, job->groups));
             if (!f->minimum) continue;
             const __m512 least = rx_sixteen(f, w, 2, row, g, job->groups);
-#pragma GCC unroll 4
+            RX_UNROLL(4)
             for (int s = 0; s < rows; s++) sums[r][s] = _mm512_fmadd_ps(least, _mm512_loadu_ps(job->least + (i + s) * padded + g), sums[r][s]);
         }
     }
@@ -134,7 +134,7 @@ RX_INLINE void rx_rounded_rows(const rx_block_format *f, const rx_rounded_job *j
        group of rows is not small beside the first. */
     const uint8_t *ahead = data[0] + wide * w->row + (is_near ? 1024 : wide == 2 ? 8192 : 2048);
     for (int64_t k = 0; k < chunks; k++)
-#pragma GCC unroll 4
+        RX_UNROLL(4)
         for (int r = 0; r < wide; r++) {
             if (is_near) __builtin_prefetch(ahead + (k * wide + r) * 64);
             else __builtin_prefetch(ahead + (k * wide + r) * 64, 0, 2);
@@ -142,7 +142,7 @@ RX_INLINE void rx_rounded_rows(const rx_block_format *f, const rx_rounded_job *j
             if (k < whole) rx_chunk_bytes(f, data[r], high[r], k, terms, &even, &odd);
             else rx_chunk_bytes(f, data[r], high[r], k, (job->groups - whole * each) * f->group, &even, &odd);
             const __m512 scale = rx_chunk_scales(f, scales + r * padded + k * each);
-#pragma GCC unroll 4
+            RX_UNROLL(4)
             for (int s = 0; s < rows; s++) {
                 const rx_chunk *at = x + s * chunks + k;
                 __m512i sum = f->zero ? _mm512_loadu_si512(at->less) : _mm512_setzero_si512();
@@ -263,11 +263,11 @@ RX_INLINE void rx_transpose_factors(const rx_block_format *f, const rx_rounded_j
 RX_INLINE void rx_rounded_group(const rx_block_format *f, const __m512i *words, __m512 scale, __m512 minimum, int64_t rows, const int8_t *x,
                                 const int32_t *less, const float *x_scale, const float *least, __m512 *sums) {
     __m512i w[8];
-#pragma GCC unroll 8
+    RX_UNROLL(8)
     for (int k = 0; k < f->group / 4; k++) w[k] = words[k];
     for (int64_t i = 0; i < rows; i++, x += f->group) {
         __m512i sum = f->zero ? _mm512_set1_epi32(less[i]) : _mm512_setzero_si512();
-#pragma GCC unroll 8
+        RX_UNROLL(8)
         for (int k = 0; k < f->group / 4; k++) {
             int32_t four;
             memcpy(&four, x + 4 * k, 4);

@@ -25,7 +25,7 @@ static inline __attribute__((always_inline)) void rx_weigh_columns(
     for (int k = 0; k < count; k++, words += apart, x += 8 * step) {
         __m512i parts[own];
         for (int v = 0; v < own; v++) parts[v] = _mm512_loadu_si512(words + 16 * v);
-        #pragma GCC unroll 8
+        RX_UNROLL(8)
         for (int place = 0; place < 8; place++) {
             const __m512 weight = _mm512_set1_ps(x[place * step]);
             for (int v = 0; v < own; v++) {
@@ -60,7 +60,7 @@ static inline __attribute__((always_inline)) void rx_weigh_words(
     const __m512i parts = _mm512_loadu_si512(words);
     /* Two sums, each of which waits for half as many operations. */
     __m512 sum[2] = {_mm512_setzero_ps(), _mm512_setzero_ps()};
-    #pragma GCC unroll 8
+    RX_UNROLL(8)
     for (int place = 0; place < 8; place++) {
         const __m512 value = _mm512_permutexvar_ps(_mm512_srli_epi32(parts, 4 * place), entries);
         sum[place % 2] = _mm512_fmadd_ps(_mm512_loadu_ps(x + RX_WORDS * place), value, sum[place % 2]);
