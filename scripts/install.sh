@@ -21,7 +21,7 @@ else
 fi
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p' "$root/Cargo.toml" | head -n 1)
 mkdir -p "$prefix/include" "$prefix/lib/pkgconfig" "$prefix/bin"
-cp "$root/runtime/include/relax_runtime.h" "$prefix/include/"
+cp "$root/backends/runtime/include/relax_runtime.h" "$prefix/include/"
 cp "$made/librelax_capi.a" "$prefix/lib/"
 found=
 for shared in librelax_capi.so librelax_capi.dylib; do

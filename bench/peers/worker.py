@@ -30,7 +30,7 @@ def binding(folder):
     """The C interface as Python calls that of other libraries: compiled here for this Python."""
     path = os.path.join(folder, "binding.so")
     source, library = os.path.join(HERE, "binding.c"), os.path.join(ROOT, "target", "release")
-    includes = ["-I", sysconfig.get_paths()["include"], "-I", os.path.join(ROOT, "runtime", "include")]
+    includes = ["-I", sysconfig.get_paths()["include"], "-I", os.path.join(ROOT, "backends", "runtime", "include")]
     linked = ["-L", library, "-lrelax_capi", f"-Wl,-rpath,{library}"]
     run_whole([os.environ.get("CC", "cc"), "-O2", "-shared", "-fPIC", source, *includes, *linked, "-o", path])
     spec = importlib.util.spec_from_file_location("binding", path)

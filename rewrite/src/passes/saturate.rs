@@ -1,4 +1,4 @@
-//! Regions of calls get the form that rules of `theorems/` and the prover show to be cheaper for all dims.
+//! Regions of calls get the form that rules of `proofs/theorems/` and the prover show to be cheaper for all dims.
 //!
 //! The engine is [`crate::saturation`]. There are two records, since how near results are is a property of a pass:
 //! `saturate` uses rules that keep every bit, `saturate_reals` also those that hold of real numbers.

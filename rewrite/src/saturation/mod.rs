@@ -1,4 +1,4 @@
-//! Equality saturation over graph functions: rules of `theorems/` are applied to regions of calls that never stop
+//! Equality saturation over graph functions: rules of `proofs/theorems/` are applied to regions of calls that never stop
 //! the program, in an e-graph, and a cheap form is taken out.
 //!
 //! A rule is applied where its conditions are proved, where deduction leaves nothing of the other side to run time,

@@ -7,7 +7,7 @@ use std::fmt::Write;
 /// What stands before the tables.
 const ABOUT: &str = r#"
 A rule states that two expressions have the same value for all extents, and with `"*s"` for any number of
-axes. Rules are text in `theorems/rules/`, one file per family:
+axes. Rules are text in `proofs/theorems/rules/`, one file per family:
 
 ```
 @rewrite_rule("exact", direction="both", reason="a product transposed")
@@ -38,13 +38,13 @@ def transpose_of_matmul(a: Tensor(("*s", "m", "k"), "number"), b: Tensor(("*s", 
    The prover of dims decides every question on indices.
 
 A group of axes is one index in a proof: every operator treats it as a whole, and finds its axes by those before
-them. Such a proof holds for any number of axes. The meanings of operators (`theorems/src/denotation/meanings/`) and the
+them. Such a proof holds for any number of axes. The meanings of operators (`proofs/theorems/src/denotation/meanings/`) and the
 laws of elements (`functions.rs`, `reals.rs`) are trusted. Tests compare them with deduction and the interpreter: every
 rule at sizes 0, 1, 2, 3 and 5, with infinities, NaN and zeros. No false mutant of a rule, and none of the plausible false
-rules in `theorems/rules/refused.rx`, may have a proof. That the dims of a right side fit i64 is not part of a proof. A rule
+rules in `proofs/theorems/rules/refused.rx`, may have a proof. That the dims of a right side fit i64 is not part of a proof. A rule
 that drops an operand of its left side applies only where computing that operand cannot trap.
 
-`RELAX_BLESS=1 cargo test -p relax-theorems --test rules` proves all and records the outcome in `theorems/rules/rules.lock`,
+`RELAX_BLESS=1 cargo test -p relax-theorems --test rules` proves all and records the outcome in `proofs/theorems/rules/rules.lock`,
 with a digest of each rule. A rule without `"*s"` is a theorem on the ranks that it states. A rule that was changed since
 counts as unproved. *tested*: neither a proof nor a counterexample at small sizes was found; such a rule is disabled.
 "#;

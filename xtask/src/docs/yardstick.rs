@@ -9,7 +9,7 @@ const ABOUT: &str = "
 ## Compared with other compilers
 
 Rewrites that others list, in our notation, and the rules that state each, alone or one after the other
-(`theorems/rules/yardstick.txt`; a test holds it against the rules and their proofs). A rewrite counts as
+(`proofs/theorems/rules/yardstick.txt`; a test holds it against the rules and their proofs). A rewrite counts as
 exact when one of its rules is; where floats make it false, that is the rule for integers.
 ";
 

@@ -22,6 +22,7 @@ const NO_CODES: &[&str] = &["RX0220", "RX0249", "RX0299", "RX0999", "RX9999"];
 /// Where expectations stand: the corpus and tests.
 fn expects(path: &str) -> bool {
     !path.starts_with("xtask/")
+        && !path.starts_with("corpus/mutants/")
         && (path.starts_with("corpus/") || path.contains("/tests/") || path.ends_with("tests.rs"))
 }
 

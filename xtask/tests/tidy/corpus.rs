@@ -14,7 +14,7 @@ const MARKERS: &[&str] = &["error[RX", "warning[RX"];
 /// The files of single operators, and the folders whose programs are formatted.
 const OPERATORS: &str = "corpus/suite/ops/";
 const FORMATTED: &[&str] =
-    &["corpus/suite/", "corpus/models/", "corpus/regressions/", "theorems/rules/"];
+    &["corpus/suite/", "corpus/models/", "corpus/regressions/", "proofs/theorems/rules/"];
 
 fn programs() -> Vec<File> {
     files_ending(".rx").into_iter().filter(|file| file.path.starts_with("corpus/")).collect()

@@ -10,19 +10,19 @@ use std::process::Command;
 /// The floor of each folder. `xtask` looks at all of them and nobody looks at it. Of the backends a later
 /// one may know an earlier one.
 const FLOORS: &[(&str, u32)] = &[
-    ("runtime", 0),
-    ("runtime/capi", 1),
+    ("backends/runtime", 0),
+    ("backends/runtime/capi", 1),
     ("syntax", 0),
     ("semantics", 1),
     ("symbolic", 1),
     ("program", 2),
     ("proofs", 2),
-    ("theorems", 2),
+    ("proofs/theorems", 2),
     ("corpus", 3),
     ("corpus/generate", 3),
     ("tir", 2),
     ("sharding", 3),
-    ("validation", 3),
+    ("proofs/validation", 3),
     ("import", 3),
     ("llm", 3),
     ("rewrite", 3),
@@ -36,13 +36,13 @@ const FLOORS: &[(&str, u32)] = &[
     ("train", 7),
     ("corpus/fuzz", 7),
     ("cli", 8),
-    ("demo", 8),
+    ("examples/encoder", 8),
     ("python", 8),
-    ("mutants", 9),
+    ("corpus/mutants", 9),
     ("xtask", 9),
 ];
 
-/// The folder of the crates that know a device.
+/// The folder of the runtime, and of the crates that know a device.
 const BACKENDS: &str = "backends/";
 
 /// The crate of the programs of the corpus and their harness: a dev-dependency everywhere.
@@ -61,7 +61,7 @@ const STRANGERS: &[(&str, &[&str])] = &[
     ("symbolic", &["ndarray"]),
     ("proofs", &["egg", "z3", "z3-sys", "relax-symbolic"]),
     (
-        "validation",
+        "proofs/validation",
         &[
             "egg",
             "z3",

@@ -5,7 +5,7 @@ use crate::project::{files, files_ending, report};
 use proc_macro2::{TokenStream, TokenTree};
 
 /// Where `unsafe` may stand.
-const MAY_BE_UNSAFE: [&str; 4] = ["backends/", "driver/src/kernel_check/", "python/", "runtime/"];
+const MAY_BE_UNSAFE: [&str; 3] = ["backends/", "driver/src/kernel_check/", "python/"];
 
 fn may_be_unsafe(path: &str) -> bool {
     MAY_BE_UNSAFE.iter().any(|folder| path.starts_with(folder))

@@ -155,7 +155,7 @@ fn fuzzing(options: &Options, work: &Path) -> Result<Option<(Job, u64, BTreeSet<
 fn table(options: &Options) -> Result<(), String> {
     let (mutants, refused) = record::read(&options.folder)?;
     let outcomes = hunt::read(&options.folder.join(RESULTS));
-    let equal = equal::read(&options.root.join("mutants/equal.txt"))?;
+    let equal = equal::read(&options.root.join("corpus/mutants/equal.txt"))?;
     let table =
         Table { mutants: &mutants, refused: &refused, outcomes: &outcomes, equal: &equal }.print();
     std::fs::write(options.folder.join("table.md"), &table).map_err(|error| error.to_string())?;

@@ -60,7 +60,7 @@ mod tests {
         let here = Path::new(env!("CARGO_MANIFEST_DIR"));
         let bugs = bugs::read(&here.join("bugs")).expect("the bugs can be read");
         for equal in read(&here.join("equal.txt")).expect("the list can be read") {
-            let source = std::fs::read_to_string(here.join("..").join(&equal.file));
+            let source = std::fs::read_to_string(here.join("../..").join(&equal.file));
             let source = source.unwrap_or_else(|error| panic!("{}: {error}", equal.file));
             let found = sites::find(&equal.file, &source, 0).expect("sources are Rust");
             let is_bug = bugs.iter().any(|bug| {

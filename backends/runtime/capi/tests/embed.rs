@@ -228,7 +228,7 @@ fn a_c_program_looks_at_a_module_lends_memory_and_registers_functions() {
 #[test]
 fn the_programs_of_the_page_run() {
     let Some(folder) = folder() else { return };
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
     let page = std::fs::read_to_string(root.join("docs/EMBEDDING.md")).expect("the page");
     let prefix = folder.path().join("prefix");
     let made = library();

@@ -193,7 +193,7 @@ mod tests {
         let bugs = read(&here.join("bugs")).expect("the lists can be read");
         let mut stale = Vec::new();
         for bug in &bugs {
-            let source = std::fs::read_to_string(here.join("..").join(&bug.file));
+            let source = std::fs::read_to_string(here.join("../..").join(&bug.file));
             let source = source.unwrap_or_default();
             stale.extend(bug.find(&source).err());
         }

@@ -45,7 +45,7 @@ impl Tree {
             refused: BTreeSet::new(),
             kept: None,
         };
-        for (index, bug) in bugs::read(&root.join("mutants/bugs"))?.iter().enumerate() {
+        for (index, bug) in bugs::read(&root.join("corpus/mutants/bugs"))?.iter().enumerate() {
             tree.add_bug(BUGS + u32::try_from(index).unwrap_or(0), bug)?;
         }
         let tracked = tracked(root)?;

@@ -18,4 +18,4 @@ pub mod report;
 pub mod used_rules;
 
 /// The rules that proofs may use: theorems on integers.
-pub const RULES: &str = include_str!("../../symbolic/rules/dims.rules");
+pub const RULES: &str = include_str!("../../../symbolic/rules/dims.rules");

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// The program is part of the command, so that it runs from any folder.
-const PROGRAM: &str = include_str!("../../corpus/models/minilm.rx");
+const PROGRAM: &str = include_str!("../../../corpus/models/minilm.rx");
 
 /// A checked program with its weights.
 pub struct Encoder {

@@ -174,7 +174,7 @@ fn number(text: &str) -> Result<u64, String> {
 /// The workspace that this was built in.
 fn root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    here.parent().unwrap_or(here).to_path_buf()
+    here.ancestors().nth(2).unwrap_or(here).to_path_buf()
 }
 
 /// SplitMix64 of a seed and a number.
@@ -190,8 +190,8 @@ mod tests {
     use super::*;
 
     fn mutants() -> Vec<Mutant> {
-        let files = [("semantics/src/check/a.rs", 0), ("runtime/src/a.rs", 100)];
-        let bugs = ("runtime/src/a.rs", crate::tree::BUGS);
+        let files = [("semantics/src/check/a.rs", 0), ("backends/runtime/src/a.rs", 100)];
+        let bugs = ("backends/runtime/src/a.rs", crate::tree::BUGS);
         let of = |(file, first): (&str, u32)| {
             let mutant = move |at: u32| Mutant {
                 number: first + at,

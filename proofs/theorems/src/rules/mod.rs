@@ -1,4 +1,4 @@
-//! Rewrite rules: theorems on tensors of all shapes, as text in `theorems/rules/`.
+//! Rewrite rules: theorems on tensors of all shapes, as text in `proofs/theorems/rules/`.
 //!
 //! A family is a file of [`rule`]s. Loading resolves every operator and attribute by the table;
 //! [`proof`] proves that both sides have the same annotation, stop alike and have equal elements;

@@ -35,10 +35,14 @@ pub(crate) const PARTS: &[Part] = &[
     },
     Part {
         name: "validator",
-        begin: &["theorems/src/validation/", "validation/src/"],
-        except: &["validation/src/bin"],
+        begin: &["proofs/theorems/src/validation/", "proofs/validation/src/"],
+        except: &["proofs/validation/src/bin"],
     },
-    Part { name: "runtime", begin: &["runtime/src/"], except: &["runtime/src/workers/tests.rs"] },
+    Part {
+        name: "runtime",
+        begin: &["backends/runtime/src/"],
+        except: &["backends/runtime/src/workers/tests.rs"],
+    },
     Part { name: "importers", begin: &["import/src/"], except: &[] },
     Part {
         name: "code generation",

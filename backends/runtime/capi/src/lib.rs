@@ -1,4 +1,4 @@
-//! The runtime behind a C header, `runtime/include/relax_runtime.h`, which says what each function does.
+//! The runtime behind a C header, `backends/runtime/include/relax_runtime.h`, which says what each function does.
 //!
 //! Whoever calls keeps what C programs keep: pointers are those that these functions gave, not freed yet, and
 //! arrays have the lengths that are told. A null pointer is an error, not undefined.
