@@ -156,7 +156,7 @@ pub fn all_externals(
     Ok(values)
 }
 
-/// What a function of a compiled program gives.
+/// What a function of a compiled program gives. The virtual machine may take the memory of its copies of the arguments.
 ///
 /// # Errors
 /// A trap, a limit, or a value that the virtual machine does not have.
@@ -167,7 +167,7 @@ pub fn called(module: &machine::Module, name: &str, arguments: &[Value]) -> Resu
     let function = function.ok_or_else(|| Stop::Unsupported(format!("`{name}` is private")))?;
     let mut named =
         |value: &machine::Value| module.name_of(value).map(|name| Value::Global(name.into()));
-    match function.call(&arguments) {
+    match function.call_donating(arguments) {
         Ok(value) => to_semantics(&value, &mut named).map_err(Stop::Unsupported),
         Err(stop) => Err(stop_to_semantics(stop)),
     }

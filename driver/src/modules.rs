@@ -7,6 +7,7 @@ use relax_cpu::scratch::{Orphans, Scratch, sweep, unique};
 use relax_program::tensor_files::{Stored, encode_safetensors};
 use relax_runtime::file::Image;
 use relax_semantics::tensor::Tensor;
+use std::fmt;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -73,6 +74,13 @@ impl Digest {
         let mut hasher = blake3::Hasher::new();
         hasher.update_reader(reader)?;
         Ok(Self(*hasher.finalize().as_bytes()))
+    }
+}
+
+/// Hexadecimal, in small letters.
+impl fmt::Display for Digest {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(out, "{byte:02x}"))
     }
 }
 

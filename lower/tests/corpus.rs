@@ -9,7 +9,6 @@ use relax_corpus::sample::Sample;
 use relax_lower::pipeline::PIPELINE;
 use relax_program::frontend::{Program, print, print_and_parse};
 use relax_program::well_formed_part::well_formed_part;
-use relax_rewrite::kernels::has_kernels;
 use relax_rewrite::pass::{Device, Exactness, Settings};
 use relax_rewrite::pipeline::{Applied, Failed as Ended, Route, Unwatched, Watch, run};
 use relax_rewrite::precision::coarsened;
@@ -105,7 +104,7 @@ fn count(module: &Module, counts: &mut BTreeMap<&'static str, usize>) {
         for binding in body.bindings() {
             match &binding.expr {
                 Expr::Call { callee: Callee::Operator(name), .. } => {
-                    if let Some(row) = lookup(name).filter(|row| has_kernels(row)) {
+                    if let Some(row) = lookup(name).filter(|row| row.program.are_some()) {
                         *counts.entry(row.name).or_default() += 1;
                     }
                 }

@@ -28,7 +28,6 @@ pub mod verify;
 pub use in_place::dps_arguments;
 
 mod in_place;
-pub mod kernels;
 mod known;
 mod matching;
 mod maybe_uninit;

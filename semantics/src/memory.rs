@@ -228,7 +228,7 @@ impl Memory {
         let dims: Vec<i64> = shape.iter().map(|&d| i64::try_from(d).unwrap_or(i64::MAX)).collect();
         format!(
             "the {dtype} tensor of shape {} at bytes {} to {} of {}",
-            crate::interp::shown_shape(&dims),
+            crate::show::shown_shape(&dims),
             bytes.start,
             bytes.end,
             shown(*storage, &self.storages[*storage])

@@ -19,6 +19,15 @@ const EDGE: usize = 3;
 /// Rows are broken before this column.
 const LINE_WIDTH: usize = 75;
 
+/// Extents as messages have them: `(2, 3)`, `(4,)`.
+pub fn shown_shape(shape: &[impl ToString]) -> String {
+    let extents: Vec<String> = shape.iter().map(ToString::to_string).collect();
+    match extents.as_slice() {
+        [one] => format!("({one},)"),
+        extents => format!("({})", extents.join(", ")),
+    }
+}
+
 /// The text of a value: a line with its annotation, then its elements. Items of a tuple follow one
 /// another, each under its index.
 #[must_use]

@@ -83,7 +83,7 @@ impl State {
     fn encoded(&self) -> Result<Vec<u8>, String> {
         let mut digests = Map::new();
         for (name, tensor) in &self.tensors {
-            digests.insert(name.clone(), json!(hex(Digest::of_tensor(tensor)?)));
+            digests.insert(name.clone(), json!(Digest::of_tensor(tensor)?.to_string()));
         }
         let Cursor { epoch, file, row } = self.cursor;
         let text = json!({
@@ -94,7 +94,7 @@ impl State {
             "tensors": digests,
         })
         .to_string();
-        let sealed = format!("{} {text}", hex(Digest::of(text.as_bytes())));
+        let sealed = format!("{} {text}", Digest::of(text.as_bytes()));
         let stored: Vec<(&str, Stored)> = self
             .tensors
             .iter()
@@ -114,7 +114,7 @@ impl State {
         let sealed =
             sealed.ok_or_else(|| wrong("it is no checkpoint of `relax train`".to_owned()))?;
         let (digest, text) = sealed.split_once(' ').ok_or_else(damaged)?;
-        if digest != hex(Digest::of(text.as_bytes())) {
+        if digest != Digest::of(text.as_bytes()).to_string() {
             return Err(damaged());
         }
         let text: Value = serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;
@@ -150,7 +150,7 @@ fn tensors(
             return Err(format!("the checkpoint is damaged: there is no tensor `{name}`"));
         }
         let tensor = file.tensors(std::slice::from_ref(&name))?.remove(0);
-        if hex(Digest::of_tensor(&tensor)?) != digest {
+        if Digest::of_tensor(&tensor)?.to_string() != digest {
             return Err(format!("the checkpoint is damaged: `{name}` does not have its digest"));
         }
         tensors.insert(name, tensor);
@@ -186,11 +186,7 @@ fn differences(found: &Settings, wanted: &Settings) -> Option<String> {
 
 /// What stands for a text in settings.
 pub(crate) fn digest_of_text(text: &str) -> String {
-    hex(Digest::of(text.as_bytes()))
-}
-
-fn hex(digest: Digest) -> String {
-    digest.bytes().iter().map(|byte| format!("{byte:02x}")).collect()
+    Digest::of(text.as_bytes()).to_string()
 }
 
 /// Waits until the disk has the names in a folder.

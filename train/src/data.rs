@@ -2,9 +2,10 @@
 
 use crate::config::{ConfigError, Cut, DataConfig};
 use crate::error::TrainError;
-use crate::tensors::{TensorFile, shape_words};
+use crate::tensors::TensorFile;
 use relax_program::signature::{Dims, bind};
 use relax_semantics::random::Random;
+use relax_semantics::show::shown_shape;
 use relax_semantics::tensor::Tensor;
 use relax_semantics::value::Value;
 use relax_syntax::Name;
@@ -170,7 +171,7 @@ impl Data {
                     input.name,
                     input.annotation,
                     tensor.dtype(),
-                    shape_words(tensor.shape())
+                    shown_shape(tensor.shape())
                 )));
             }
             tensors.push(tensor);

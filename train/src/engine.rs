@@ -1,14 +1,14 @@
 //! A program that is called once a step: interpreted, or compiled once for all shapes.
 
 use crate::error::TrainError;
+use relax_driver::differential::called;
 use relax_driver::{Bound, Target, compile};
 use relax_program::frontend::{Program, RunOptions, run};
-use relax_reference::{Printed, register, stop_to_semantics, to_machine, to_semantics};
+use relax_reference::{Printed, register};
 use relax_rewrite::pass::Device;
 use relax_rewrite::pipeline::Unwatched;
 use relax_runtime::{Limits, Module as Machine};
 use relax_semantics::ops;
-use relax_semantics::stop::Stop;
 use relax_semantics::value::Value;
 use relax_syntax::Name;
 use relax_syntax::ir::Module;
@@ -83,13 +83,4 @@ impl Engine {
             stop,
         })
     }
-}
-
-fn called(machine: &Machine, function: &Name, arguments: &[Value]) -> Result<Value, Stop> {
-    let arguments = arguments.iter().map(to_machine).collect::<Result<Vec<_>, _>>();
-    let arguments = arguments.map_err(Stop::Unsupported)?;
-    let callable = machine.function(function);
-    let callable = callable.ok_or_else(|| Stop::Unsupported(format!("`{function}` is private")))?;
-    let result = callable.call_donating(arguments).map_err(stop_to_semantics)?;
-    to_semantics(&result, &mut |_| None).map_err(Stop::Unsupported)
 }

@@ -1,10 +1,11 @@
 //! Initial values of weights: SPECs of inputs such as `zeros`, random numbers of the seed and the name of the weight, or tensors
 //! of a file.
 
-use crate::tensors::{TensorFile, shape_words};
+use crate::tensors::TensorFile;
 use ndarray::{ArrayD, IxDyn};
 use relax_program::spec::Context;
 use relax_semantics::random::Random;
+use relax_semantics::show::shown_shape;
 use relax_semantics::tensor::Tensor;
 use relax_semantics::value::Value;
 use relax_syntax::Name;
@@ -82,9 +83,9 @@ impl Initial {
         }
         Err(format!(
             "the weight `{name}` is {dtype} of shape {}, found {} of shape {}; nothing is cast silently",
-            shape_words(shape),
+            shown_shape(shape),
             tensor.dtype(),
-            shape_words(tensor.shape()),
+            shown_shape(tensor.shape()),
         ))
     }
 }

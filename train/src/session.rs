@@ -8,13 +8,14 @@ use crate::error::TrainError;
 use crate::gradient::training_step;
 use crate::initial::Initial;
 use crate::optimizer::{Optimizer, clip_factor, global_norm};
-use crate::tensors::{first_not_finite, shape_words};
+use crate::tensors::first_not_finite;
 use relax_program::externals::externals;
 use relax_program::frontend::Program;
 use relax_program::signature::Dims;
 use relax_rewrite::passes::bind_params::entry;
 use relax_rewrite::pipeline::leads_back;
 use relax_semantics::check::Phase;
+use relax_semantics::show::shown_shape;
 use relax_semantics::tensor::{Number, Tensor};
 use relax_semantics::value::Value;
 use relax_syntax::Name;
@@ -136,7 +137,7 @@ impl Session {
                 let tensor = state.tensors.remove(&name);
                 let fits = |tensor: &Tensor| tensor.shape() == shape && tensor.dtype() == dtype;
                 tensor.filter(fits).map(|tensor| vector(&tensor)).ok_or_else(|| {
-                    let shape = shape_words(shape);
+                    let shape = shown_shape(shape);
                     let at = path.display();
                     TrainError::Input(format!(
                         "{at}: there is no `{name}`, {dtype} of shape {shape}"

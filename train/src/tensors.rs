@@ -49,15 +49,6 @@ impl TensorFile {
     }
 }
 
-/// Extents as messages have them: `(2, 3)`.
-pub(crate) fn shape_words(shape: &[usize]) -> String {
-    let extents: Vec<String> = shape.iter().map(ToString::to_string).collect();
-    match extents.as_slice() {
-        [one] => format!("({one},)"),
-        extents => format!("({})", extents.join(", ")),
-    }
-}
-
 /// The first element that is NaN or infinite, with its value, in words.
 pub(crate) fn first_not_finite(tensor: &Tensor) -> Option<String> {
     let floats = tensor.to_floats();

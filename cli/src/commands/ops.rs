@@ -4,7 +4,7 @@ use super::unknown::unknown;
 use crate::args::{Format, OpsArgs};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::terminal::Terminal;
-use relax_rewrite::kernels::remaining::why_it_stays;
+use relax_rewrite::passes::legalize_ops::why_it_stays;
 use relax_semantics::check::meant;
 use relax_semantics::ops::{self, Effect, Operator, reference};
 use relax_syntax::foreign::Ours;

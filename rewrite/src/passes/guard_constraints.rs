@@ -8,7 +8,7 @@
 //! the bound, the prover shows that it is enough.
 
 use crate::guarded::version::{OTHERWISE, Version, declarable};
-use crate::kernels::has_kernels;
+
 use crate::names::Names;
 use crate::pass::{Exactness, Pass, PassContext};
 use relax_semantics::check::{Checked, Phase, check};
@@ -76,7 +76,7 @@ fn open_calls(checked: &Checked, function: &Function) -> BTreeSet<VarId> {
 
 /// A collective in one process moves elements, behind a check: that is not worth a second function.
 fn gets_versions(row: &'static Operator) -> bool {
-    has_kernels(row) && row.family != Family::Distributed
+    row.program.are_some() && row.family != Family::Distributed
 }
 
 fn calls(body: &Body, left: &BTreeSet<VarId>, open: &mut BTreeSet<VarId>) {

@@ -8,6 +8,7 @@ mod counted;
 mod operand_shapes;
 mod operands;
 mod programs;
+mod remaining;
 mod results;
 mod spelling;
 
@@ -17,9 +18,6 @@ use crate::blocks::with_bindings_before;
 use crate::constraint_check::{Left, assume_checked, check_binding, constraint_check, left_claims};
 use crate::dims::assume_declared;
 use crate::fallback::{Fallback, Reason};
-use crate::kernels::remaining::why_it_stays;
-use crate::kernels::renaming::Renaming;
-use crate::kernels::{Gives, Input, Request, TensorSpec};
 use crate::known::{Given, known_atom};
 use crate::maybe_uninit::maybe_unwritten;
 use crate::names::{Defined, Names};
@@ -32,6 +30,8 @@ use operand_shapes::{scalar_arguments, shapes};
 use programs::{Answered, Programs};
 use relax_runtime::program::Numerics;
 use relax_semantics::check::{Phase, check};
+use relax_semantics::ops::programs::Renaming;
+use relax_semantics::ops::programs::{Gives, Input, Request, Sums, TensorSpec};
 use relax_semantics::ops::{Family, Kind, Known, Operator, Param, bind, lookup};
 use relax_syntax::Name;
 use relax_syntax::annotation::{Annotation, Extents};
@@ -43,6 +43,7 @@ use relax_syntax::ir::{
     Atom, Binding, Body, Callee, Definition, DimVar, Expr, Module, VarId, VarInfo,
 };
 use relax_syntax::span::Span;
+pub use remaining::{remaining_table, why_it_stays};
 pub use results::is_elementwise;
 use results::{MOVES, Results};
 use std::collections::{BTreeMap, BTreeSet};
@@ -95,7 +96,10 @@ fn legalized(module: &Module, context: &mut PassContext, how: Counted) -> Legali
             reached: Reached::of(function),
             facts,
             how,
-            numerics: context.settings.numerics,
+            sums: match context.settings.numerics {
+                Numerics::Exact => Sums::Compensated,
+                Numerics::Reassociated => Sums::Plain,
+            },
             stays: Vec::new(),
             done: 0,
             counted: 0,
@@ -140,7 +144,7 @@ struct Legalizer<'a> {
     reached: Reached,
     facts: &'a mut dyn Facts,
     how: Counted,
-    numerics: Numerics,
+    sums: Sums,
     stays: Vec<(Span, &'static str, Reason)>,
     done: usize,
     counted: usize,
@@ -310,8 +314,8 @@ impl Legalizer<'_> {
         let attrs = call.attrs.iter();
         let attrs = attrs.map(|(name, known)| (*name, names.known(&same.known(known)))).collect();
         let (scalars, values) = names.unknown();
-        let numerics = self.numerics;
-        let request = Request { row, gives, inputs: call.inputs, outs, attrs, scalars, numerics };
+        let sums = self.sums;
+        let request = Request { row, gives, inputs: call.inputs, outs, attrs, scalars, sums };
         let chosen = |passed: &[bool]| -> Vec<Atom> {
             let tensors = call.tensors.iter().zip(passed).filter(|(_, passed)| **passed);
             tensors.map(|(atom, _)| atom.clone()).collect()

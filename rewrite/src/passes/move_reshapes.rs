@@ -12,7 +12,7 @@ use super::map_functions;
 use crate::blocks::for_each_dataflow;
 use crate::dims::assume_declared;
 use crate::in_place::updated_in_place;
-use crate::kernels::has_kernels;
+
 use crate::names::Names;
 use crate::pass::{Exactness, Pass, PassContext};
 use crate::trap_free::TrapAnalysis;
@@ -161,14 +161,14 @@ fn operator(binding: &Binding) -> Option<&'static Operator> {
 }
 
 fn is_product(row: &Operator) -> bool {
-    has_kernels(row) && matches!(row.family, Family::LinearAlgebra | Family::Convolution)
+    row.program.are_some() && matches!(row.family, Family::LinearAlgebra | Family::Convolution)
 }
 
 /// Whether elementwise operators on both sides of a call are fused with it.
 fn fuses(row: &Operator) -> bool {
     let families = [Family::Movement, Family::Reduction, Family::Nn];
     row.elementwise().is_some()
-        || has_kernels(row) && !row.is_view() && families.contains(&row.family)
+        || row.program.are_some() && !row.is_view() && families.contains(&row.family)
 }
 
 /// A tensor operand of a call whose operands get another shape.

@@ -1,6 +1,7 @@
 //! Values against annotations at run time: variables are bound left to right, then everything is
 //! compared. Function boundaries and `match_cast` are the same check under different names.
 
+use crate::show::shown_shape;
 use crate::stop::{Stop, Trap};
 use crate::value::Value;
 use relax_syntax::Name;
@@ -293,10 +294,4 @@ fn broken_fact(dim: &DimVar, value: i64) -> Option<(&'static str, i64)> {
     let multiple =
         dim.multiple_of.filter(|&step| value % step != 0).map(|step| ("multiple_of", step));
     lower.or(upper).or(multiple)
-}
-
-/// `(2, 3)`, `(4,)`
-pub(crate) fn shown_shape(shape: &[i64]) -> String {
-    let dims: Vec<_> = shape.iter().map(ToString::to_string).collect();
-    if shape.len() == 1 { format!("({},)", dims[0]) } else { format!("({})", dims.join(", ")) }
 }

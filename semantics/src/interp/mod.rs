@@ -11,7 +11,6 @@ mod in_place;
 mod machine;
 mod observer;
 
-pub(crate) use binding::shown_shape;
 pub use binding::{BoundDim, DimValues};
 pub use expr::constant_tensor;
 pub use observer::{Callee, Observer};

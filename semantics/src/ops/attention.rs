@@ -6,6 +6,7 @@ use super::{
     Constraint, Effect, Eval, Evaluate, Family, Infer, Kind, Literal, Operator, Param, Traps,
 };
 use super::{Reject, constraint, optional, required};
+use crate::ops::{Programs, programs};
 use crate::stop::Stop;
 use crate::tensor::{Number, Tensor, strided_positions};
 use crate::value::Value;
@@ -61,6 +62,7 @@ const fn row(name: &'static str) -> Operator {
         effect: Effect::Pure,
         traps: Traps::Never,
         infer,
+        program: Programs::Of(programs::attention::attention),
         eval: Evaluate::Values(eval),
     }
 }

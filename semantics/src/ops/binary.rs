@@ -6,6 +6,7 @@ use super::{
     constraint, required,
 };
 use crate::formula::{Scalar, extremum, select};
+use crate::ops::{Programs, programs};
 use crate::scalar::integer_power;
 use crate::stop::Stop;
 use crate::tensor::Tensor;
@@ -108,15 +109,17 @@ pub(super) static OPERATORS: &[Operator] = &[
     compares("not_equal", "True where x1 and x2 differ, and where either is NaN.", |e| {
         compared(e, BinOp::NotEqual)
     }),
-    partial(
+    Operator {
+        program: Programs::Of(programs::elementwise::power),
+        ..partial(
         "power",
         "x1 to the power x2; the special cases of floats are those of IEEE 754. Integers, which \
          TVM does not lower, wrap, and a negative exponent is a trap.",
         float_power,
         Defined::NotNegative,
         "has no integer power of exponent",
-    )
-    .evaluated(power),
+    ).evaluated(power)
+    },
     shifts("right_shift", "The floor of x1 by 2 to the power x2: the sign is kept.", |e| {
         plain(e, BinOp::ShiftRight)
     }),
@@ -133,7 +136,20 @@ const fn row(
     const BOTH: &[Param] = &[required("x1", Kind::Tensor), required("x2", Kind::Tensor)];
     let (aliases, family, effect) = (&[], Family::Binary, Effect::Pure);
     let (traps, eval) = (Traps::Never, Evaluate::Elementwise(Elementwise::of(formula)));
-    Operator { name, aliases, family, doc, params: BOTH, constraints, effect, traps, infer, eval }
+    let program = Programs::Formula;
+    Operator {
+        name,
+        aliases,
+        family,
+        doc,
+        params: BOTH,
+        constraints,
+        effect,
+        traps,
+        infer,
+        program,
+        eval,
+    }
 }
 
 /// Floats and integers.

@@ -5,11 +5,14 @@ mod tensor_programs;
 
 pub(super) use functions::called;
 
+use crate::ops::Programs;
 use relax_syntax::ir::Atom;
 
 use super::{
     Effect, Evaluate, Family, Kind, Literal, Operator, Traps, constraint, optional, required,
 };
+
+const CALLS: Programs = Programs::None("it calls something");
 
 pub(super) static OPERATORS: &[Operator] = &[
     Operator {
@@ -29,6 +32,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         effect: Effect::Pure,
         traps: Traps::OnState,
         infer: tensor_programs::infer_call_tir,
+        program: CALLS,
         eval: Evaluate::Machine(tensor_programs::eval_call_tir),
     },
     Operator {
@@ -49,6 +53,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         effect: Effect::Pure,
         traps: Traps::OnState,
         infer: tensor_programs::infer_call_tir_inplace,
+        program: CALLS,
         eval: Evaluate::Machine(tensor_programs::eval_call_tir_inplace),
     },
     Operator {
@@ -69,6 +74,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         effect: Effect::Pure,
         traps: Traps::OnState,
         infer: functions::infer_library,
+        program: CALLS,
         eval: Evaluate::Machine(functions::eval_library),
     },
     Operator {
@@ -81,6 +87,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         effect: Effect::Impure,
         traps: Traps::OnState,
         infer: functions::infer_packed,
+        program: CALLS,
         eval: Evaluate::Machine(functions::eval_packed),
     },
     Operator {
@@ -93,6 +100,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         effect: Effect::Pure,
         traps: Traps::OnState,
         infer: functions::infer_packed,
+        program: CALLS,
         eval: Evaluate::Machine(functions::eval_packed),
     },
     Operator {
@@ -107,6 +115,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         effect: Effect::Impure,
         traps: Traps::OnState,
         infer: functions::infer_by_name,
+        program: CALLS,
         eval: Evaluate::Values(functions::eval_by_name),
     },
     Operator {
@@ -120,6 +129,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         effect: Effect::Impure,
         traps: Traps::OnState,
         infer: functions::infer_by_name,
+        program: CALLS,
         eval: Evaluate::Values(functions::eval_by_name),
     },
     Operator {
@@ -134,6 +144,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         effect: Effect::Pure,
         traps: Traps::OnState,
         infer: functions::infer_by_name,
+        program: CALLS,
         eval: Evaluate::Values(functions::eval_by_name),
     },
     Operator {
@@ -147,6 +158,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         effect: Effect::Pure,
         traps: Traps::OnElements,
         infer: super::shapes::infer_tensor_to_shape,
+        program: CALLS,
         eval: Evaluate::Values(super::shapes::eval_tensor_to_shape),
     },
     Operator {
@@ -159,6 +171,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         effect: Effect::Pure,
         traps: Traps::Never,
         infer: functions::infer_make_closure,
+        program: CALLS,
         eval: Evaluate::Values(functions::eval_make_closure),
     },
     Operator {
@@ -171,6 +184,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         effect: Effect::Impure,
         traps: Traps::OnState,
         infer: functions::infer_invoke,
+        program: CALLS,
         eval: Evaluate::Machine(functions::eval_invoke),
     },
     Operator {
@@ -183,6 +197,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         effect: Effect::Pure,
         traps: Traps::OnState,
         infer: functions::infer_invoke,
+        program: CALLS,
         eval: Evaluate::Machine(functions::eval_invoke),
     },
     Operator {
@@ -195,6 +210,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         effect: Effect::Impure,
         traps: Traps::Never,
         infer: functions::infer_print,
+        program: Programs::None("it has an effect"),
         eval: Evaluate::Machine(functions::eval_print),
     },
     Operator {
@@ -214,6 +230,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         effect: Effect::Impure,
         traps: Traps::OnElements,
         infer: functions::infer_assert,
+        program: Programs::None("it has an effect"),
         eval: Evaluate::Values(functions::eval_assert),
     },
 ];

@@ -2,6 +2,7 @@
 
 use super::elementwise::Elementwise;
 use super::{Effect, Eval, Evaluate, Family, Infer, Kind, Operator, Reject, Traps, required};
+use crate::ops::Programs;
 use crate::stop::Stop;
 use crate::value::Value;
 use relax_syntax::annotation::{Annotation, TensorType};
@@ -21,6 +22,7 @@ const ASTYPE: Operator = Operator {
     effect: Effect::Pure,
     traps: Traps::Never,
     infer,
+    program: Programs::Formula,
     eval: Evaluate::Elementwise(Elementwise::of(|e| Some(e.x().cast(e.dtype, e.out)))),
 };
 

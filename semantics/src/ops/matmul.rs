@@ -4,6 +4,7 @@ use super::broadcast::positions;
 use super::product::product;
 use super::{Effect, Literal, Traps, constraint, optional, required};
 use super::{Eval, Evaluate, Family, Infer, Kind, Operator, Reject};
+use crate::ops::{Programs, programs};
 use crate::stop::Stop;
 use crate::tensor::{Elements, Tensor};
 use crate::value::Value;
@@ -36,6 +37,7 @@ pub(super) static OPERATORS: &[Operator] = &[Operator {
     effect: Effect::Pure,
     traps: Traps::Never,
     infer,
+    program: Programs::Of(programs::product::matmul),
     eval: Evaluate::Values(eval),
 }];
 

@@ -9,12 +9,15 @@ use super::{
     Effect, Eval, Evaluate, Family, Infer, Kind, Literal, Machine, Operator, Reject, Traps,
     constraint, optional, required,
 };
+use crate::ops::Programs;
 use crate::stop::Stop;
 use crate::tensor::Number;
 use crate::value::{Placed, Value};
 use relax_syntax::annotation::{Annotation, Extents, TensorType};
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
+
+const MEMORY: Programs = Programs::None("it is about memory, no computation");
 
 pub(super) static OPERATORS: &[Operator] = &[
     Operator {
@@ -33,6 +36,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         effect: Effect::Pure,
         traps: Traps::OnState,
         infer: infer_storage,
+        program: MEMORY,
         eval: Evaluate::Machine(eval_storage),
     },
     Operator {
@@ -54,6 +58,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         effect: Effect::Pure,
         traps: Traps::OnState,
         infer: infer_tensor,
+        program: MEMORY,
         eval: Evaluate::Machine(eval_tensor),
     },
     Operator {
@@ -67,6 +72,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         effect: Effect::Impure,
         traps: Traps::OnState,
         infer: infer_kill_storage,
+        program: MEMORY,
         eval: Evaluate::Machine(eval_kill_storage),
     },
     Operator {
@@ -80,6 +86,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         effect: Effect::Impure,
         traps: Traps::OnState,
         infer: infer_kill_tensor,
+        program: MEMORY,
         eval: Evaluate::Machine(eval_kill_tensor),
     },
     Operator {
@@ -93,6 +100,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         effect: Effect::Impure,
         traps: Traps::OnState,
         infer: infer_kill_tensor,
+        program: MEMORY,
         eval: Evaluate::Machine(eval_kill_object),
     },
     Operator {
@@ -106,6 +114,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         effect: Effect::Pure,
         traps: Traps::Never,
         infer: infer_view,
+        program: MEMORY,
         eval: Evaluate::Values(eval_view),
     },
     Operator {
@@ -119,6 +128,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         effect: Effect::Impure,
         traps: Traps::OnState,
         infer: infer_cached,
+        program: MEMORY,
         eval: Evaluate::Machine(eval_cached),
     },
     Operator {
@@ -146,6 +156,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         effect: Effect::Impure,
         traps: Traps::OnState,
         infer: infer_capture,
+        program: MEMORY,
         eval: Evaluate::Machine(eval_capture),
     },
 ];

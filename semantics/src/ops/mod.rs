@@ -13,6 +13,7 @@ mod eval;
 mod infer;
 mod operand;
 mod product;
+pub mod programs;
 mod sum;
 
 pub mod broadcast;
@@ -48,6 +49,7 @@ pub use infer::{Infer, Obligation, Reject, normalize_axis};
 pub use linalg::subscripts as einsum;
 pub use movement::reshaped;
 pub use operand::{BindError, Known, Operand, bind, by_position, passed};
+pub use programs::Programs;
 pub use traps::Traps;
 
 use crate::stop::Stop;
@@ -76,6 +78,8 @@ pub struct Operator {
     pub traps: Traps,
     /// Deduction, and the constraints on annotations.
     pub infer: fn(&mut Infer) -> Result<Annotation, Reject>,
+    /// The tensor programs of its calls.
+    pub program: Programs,
     /// Reference evaluation.
     pub eval: Evaluate,
 }

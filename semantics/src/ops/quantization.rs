@@ -6,6 +6,7 @@ use super::{
     constraint, optional, required,
 };
 use crate::formula::Scalar;
+use crate::ops::Programs;
 use crate::round::integer_range;
 use half::{bf16, f16};
 use relax_syntax::annotation::{Annotation, Extents, TensorType};
@@ -46,6 +47,7 @@ pub(super) static OPERATORS: &[Operator] = &[
             let accepts = |dtype: DType| dtype.is_float() || is_small_integer(dtype, 4);
             deduce(infer, accepts, DType::is_float)
         },
+        program: Programs::Formula,
         eval: Evaluate::Elementwise(Elementwise::by_channel(dequantize)),
     },
     Operator {
@@ -68,6 +70,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         effect: Effect::Pure,
         traps: Traps::Never,
         infer: |infer| deduce(infer, DType::is_float, |dtype| is_small_integer(dtype, 2)),
+        program: Programs::Formula,
         eval: Evaluate::Elementwise(Elementwise::by_channel(quantize)),
     },
 ];

@@ -3,6 +3,7 @@
 use super::dims::{tensor, volume};
 use super::{Constraint, Effect, Param, Traps, constraint, required};
 use super::{Eval, Evaluate, Family, Infer, Kind, Operator, Reject};
+use crate::ops::{Programs, programs};
 use crate::stop::Stop;
 use crate::tensor::{Number, Tensor, array};
 use crate::value::Value;
@@ -10,14 +11,16 @@ use relax_syntax::annotation::{Annotation, Extents};
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
 
+type Row =
+    (fn(&mut Infer) -> Result<Annotation, Reject>, fn(&Eval) -> Result<Value, Stop>, Programs);
+
 const fn row(
     name: &'static str,
     doc: &'static str,
     params: &'static [Param],
     constraints: &'static [Constraint],
     traps: Traps,
-    infer: fn(&mut Infer) -> Result<Annotation, Reject>,
-    eval: fn(&Eval) -> Result<Value, Stop>,
+    (infer, eval, program): Row,
 ) -> Operator {
     Operator {
         name,
@@ -29,6 +32,7 @@ const fn row(
         effect: Effect::Pure,
         traps,
         infer,
+        program,
         eval: Evaluate::Values(eval),
     }
 }
@@ -42,8 +46,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         &[TENSOR],
         &[],
         Traps::Never,
-        infer_shape_of,
-        eval_shape_of,
+        (infer_shape_of, eval_shape_of, Programs::Shape),
     ),
     row(
         "shape_to_tensor",
@@ -51,8 +54,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         &[required("expr", Kind::Shape).also("x")],
         &[constraint("C1", "every dim fits i64")],
         Traps::Never,
-        infer_shape_to_tensor,
-        eval_shape_to_tensor,
+        (infer_shape_to_tensor, eval_shape_to_tensor, Programs::Of(programs::creation::dims)),
     ),
     row(
         "size",
@@ -60,11 +62,14 @@ pub(super) static OPERATORS: &[Operator] = &[
         &[TENSOR],
         &[],
         Traps::Never,
-        |infer| {
-            infer.tensor("expr")?;
-            Ok(Annotation::tensor(Vec::new(), DType::I64))
-        },
-        eval_size,
+        (
+            |infer| {
+                infer.tensor("expr")?;
+                Ok(Annotation::tensor(Vec::new(), DType::I64))
+            },
+            eval_size,
+            Programs::Of(programs::creation::size),
+        ),
     ),
     row(
         "tensor_to_shape",
@@ -72,8 +77,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         &[TENSOR],
         VECTOR_OF_DIMS,
         Traps::OnElements,
-        infer_tensor_to_shape,
-        eval_tensor_to_shape,
+        (infer_tensor_to_shape, eval_tensor_to_shape, Programs::Shape),
     ),
 ];
 

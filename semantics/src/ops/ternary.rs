@@ -3,6 +3,7 @@
 use super::elementwise::{Element, Elementwise};
 use super::{Effect, Evaluate, Family, Infer, Kind, Operator, Reject, Traps, constraint, required};
 use crate::formula::{Scalar, select};
+use crate::ops::Programs;
 use relax_syntax::annotation::{Annotation, TensorType};
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::tensor::Intrinsic;
@@ -26,6 +27,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         effect: Effect::Pure,
         traps: Traps::Never,
         infer: infer_fma,
+        program: Programs::Formula,
         eval: Evaluate::Elementwise(Elementwise::of(fused)),
     },
     Operator {
@@ -46,6 +48,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         effect: Effect::Pure,
         traps: Traps::Never,
         infer: infer_where,
+        program: Programs::Formula,
         eval: Evaluate::Elementwise(Elementwise::of(chosen)),
     },
 ];

@@ -6,6 +6,7 @@ use super::{
     constraint, required,
 };
 use crate::formula::{Scalar, extremum, select};
+use crate::ops::Programs;
 use crate::round::integer_range;
 use crate::stop::Stop;
 use crate::tensor::{Number, Tensor};
@@ -132,7 +133,20 @@ const fn row(
     const X: &[Param] = &[required("x", Kind::Tensor)];
     let (aliases, family) = (&[], Family::Unary);
     let (effect, eval) = (Effect::Pure, Evaluate::Elementwise(Elementwise::of(formula)));
-    Operator { name, aliases, family, doc, params: X, constraints, effect, traps, infer, eval }
+    let program = Programs::Formula;
+    Operator {
+        name,
+        aliases,
+        family,
+        doc,
+        params: X,
+        constraints,
+        effect,
+        traps,
+        infer,
+        program,
+        eval,
+    }
 }
 
 /// A function of floats only.

@@ -2,7 +2,7 @@
 
 use super::GENERATED;
 use relax_rewrite::adjoints::remaining as without_adjoint;
-use relax_rewrite::kernels::remaining;
+use relax_rewrite::passes::legalize_ops;
 use relax_semantics::ops::{self, reference};
 use std::fmt::Write;
 
@@ -33,7 +33,7 @@ pub(super) fn page(planned: &str) -> String {
         let missing = if missing.is_empty() { "none".to_owned() } else { missing.join(" ") };
         let _ = writeln!(text, "| {family} | {} | {missing} |", linked.join(" "));
     }
-    text + &remaining::table() + &without_adjoint::table() + reference
+    text + &legalize_ops::remaining_table() + &without_adjoint::table() + reference
 }
 
 fn status_line(planned: &str) -> String {

@@ -1,7 +1,7 @@
 //! What a check before a call establishes for the tensor program of the call.
 
-use crate::kernels::TensorSpec;
 use relax_semantics::ops::Known;
+use relax_semantics::ops::programs::TensorSpec;
 use relax_syntax::Name;
 use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::facts::{Answer, Claim, Facts, Relation};

@@ -4,7 +4,7 @@
 use super::Call;
 use super::results::Results;
 use crate::fallback::Fallback;
-use crate::kernels::TensorSpec;
+use relax_semantics::ops::programs::TensorSpec;
 use relax_semantics::ops::{Known, Operator, normalize_axis};
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;

@@ -2,8 +2,8 @@
 
 use super::results::{range, spec};
 use super::{Call, Legalizer};
-use crate::kernels::{Input, TensorSpec};
 use relax_semantics::ops::Known;
+use relax_semantics::ops::programs::{Input, TensorSpec};
 use relax_syntax::annotation::Annotation;
 use relax_syntax::dim::Dim;
 use relax_syntax::ir::Atom;

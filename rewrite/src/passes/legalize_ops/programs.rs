@@ -1,9 +1,9 @@
 //! The tensor programs that calls of operators get: one for all calls that differ only in the names of their dims.
 
 use crate::fallback::Reason;
-use crate::kernels::{Request, kernel};
 use crate::names::Names;
 use relax_program::frontend::print;
+use relax_semantics::ops::programs::{Request, kernel};
 use relax_syntax::Name;
 use relax_syntax::ir::{Definition, Module, TensorProgram};
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! Tensors of a call as annotations tell them.
 
-use crate::kernels::TensorSpec;
 use crate::passes::normalize::broadcasts;
+use relax_semantics::ops::programs::TensorSpec;
 use relax_semantics::ops::{Family, Kind, Operator};
 use relax_syntax::annotation::Annotation;
 use relax_syntax::ir::graph::Literals;

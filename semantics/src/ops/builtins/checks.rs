@@ -3,7 +3,7 @@
 
 use super::super::Eval;
 use super::{Code, codes, load, store, stored};
-use crate::interp::shown_shape;
+use crate::show::shown_shape;
 use crate::stop::Stop;
 use crate::value::Value;
 use relax_syntax::annotation::Extents;

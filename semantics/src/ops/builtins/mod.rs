@@ -11,10 +11,13 @@ use super::{
     Effect, Eval, Evaluate, Family, Infer, Kind, Literal, Operator, Reject, Traps, constraint,
     optional, required,
 };
+use crate::ops::Programs;
 use crate::stop::Stop;
 use crate::value::{ShapeHeap, Value};
 use relax_syntax::annotation::{Annotation, Extents};
 use relax_syntax::dtype::DType;
+
+const BUILTIN: Programs = Programs::None("a virtual machine does it, no computation on tensors");
 
 pub(super) static OPERATORS: &[Operator] = &[
     Operator {
@@ -27,6 +30,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         effect: Effect::Impure,
         traps: Traps::Never,
         infer: infer_heap,
+        program: BUILTIN,
         eval: Evaluate::Values(heap::eval_alloc),
     },
     Operator {
@@ -50,6 +54,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         effect: Effect::Impure,
         traps: Traps::OnState,
         infer: infer_check,
+        program: BUILTIN,
         eval: Evaluate::Values(checks::eval_kind),
     },
     Operator {
@@ -71,6 +76,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         effect: Effect::Impure,
         traps: Traps::OnState,
         infer: infer_check,
+        program: BUILTIN,
         eval: Evaluate::Values(checks::eval_match),
     },
     Operator {
@@ -92,6 +98,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         effect: Effect::Impure,
         traps: Traps::OnState,
         infer: infer_slot,
+        program: BUILTIN,
         eval: Evaluate::Values(checks::eval_bound),
     },
     Operator {
@@ -108,6 +115,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         effect: Effect::Impure,
         traps: Traps::OnState,
         infer: infer_slot,
+        program: BUILTIN,
         eval: Evaluate::Values(checks::eval_extent),
     },
     Operator {
@@ -130,6 +138,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         effect: Effect::Impure,
         traps: Traps::OnState,
         infer: infer_slot,
+        program: BUILTIN,
         eval: Evaluate::Values(heap::eval_compute),
     },
     Operator {
@@ -142,6 +151,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         effect: Effect::Impure,
         traps: Traps::OnState,
         infer: infer_load,
+        program: BUILTIN,
         eval: Evaluate::Values(heap::eval_load),
     },
     Operator {
@@ -154,6 +164,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         effect: Effect::Impure,
         traps: Traps::OnState,
         infer: infer_shape,
+        program: BUILTIN,
         eval: Evaluate::Values(heap::eval_shape),
     },
     Operator {
@@ -171,6 +182,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         effect: Effect::Impure,
         traps: Traps::OnState,
         infer: infer_annotation,
+        program: BUILTIN,
         eval: Evaluate::Values(heap::eval_annotation),
     },
 ];

@@ -3,6 +3,7 @@
 use super::layout::{DATA, Layout};
 use crate::ops::{Effect, Eval, Evaluate, Family, Infer, Literal, Operator, Traps};
 use crate::ops::{Kind, Reject, constraint, optional, required, sum::Sum};
+use crate::ops::{Programs, programs};
 use crate::stop::Stop;
 use crate::tensor::{Elements, Tensor, array};
 use crate::value::Value;
@@ -36,6 +37,7 @@ pub(super) const ADAPTIVE_AVG_POOL2D: Operator = Operator {
     effect: Effect::Pure,
     traps: Traps::Never,
     infer,
+    program: Programs::Of(programs::pooling::adaptive),
     eval: Evaluate::Values(eval),
 };
 

@@ -3,6 +3,7 @@
 use super::layout::{DATA, KERNEL, Layout};
 use super::taps::{Axis, Direction, Taps};
 use super::window::{Window, for_each_dim};
+use crate::ops::Programs;
 use crate::ops::nn::require_value;
 use crate::ops::{
     Constraint, Effect, Eval, Evaluate, Family, Infer, Literal, Operator, Param, Traps,
@@ -96,6 +97,7 @@ macro_rules! convolution {
             effect: Effect::Pure,
             traps: Traps::Never,
             infer: |infer| infer_along(infer, Direction::$direction, $spatial),
+            program: Programs::Of(Direction::$direction.program()),
             eval: Evaluate::Values(|eval| run(eval, Direction::$direction, $spatial)),
         }
     };

@@ -7,6 +7,7 @@ use crate::ops::{
     Constraint, Effect, Eval, Evaluate, Family, Infer, Literal, Operator, Param, Traps,
 };
 use crate::ops::{Kind, Reject, constraint, optional, product, required};
+use crate::ops::{Programs, programs};
 use crate::round::integer_range;
 use crate::scalar;
 use crate::stop::Stop;
@@ -58,7 +59,7 @@ const AVG_DOC: &str = "The average over each window, of integers truncated towar
     With `ceil_mode` a last window may stick out at the end; what sticks out never counts.";
 
 macro_rules! pool {
-    ($name:literal, $doc:expr, $params:expr, $constraints:expr, $spatial:literal, $infer:ident, $eval:ident) => {
+    ($name:literal, $doc:expr, $params:expr, $constraints:expr, $spatial:literal, $infer:ident, $eval:ident, $program:path) => {
         Operator {
             name: $name,
             aliases: &[],
@@ -69,19 +70,52 @@ macro_rules! pool {
             effect: Effect::Pure,
             traps: Traps::Never,
             infer: $infer::<$spatial>,
+            program: Programs::Of($program),
             eval: Evaluate::Values($eval::<$spatial>),
         }
     };
 }
 
-pub(super) const MAX_POOL1D: Operator =
-    pool!("nn.max_pool1d", MAX_DOC, &OVER_W, &OF_MAX, 1, infer_max, max_pool);
-pub(super) const MAX_POOL2D: Operator =
-    pool!("nn.max_pool2d", MAX_DOC, &OVER_HW, &OF_MAX, 2, infer_max, max_pool);
-pub(super) const AVG_POOL1D: Operator =
-    pool!("nn.avg_pool1d", AVG_DOC, &OVER_W_WITH_PADDING, &OF_AVG, 1, infer_avg, avg_pool);
-pub(super) const AVG_POOL2D: Operator =
-    pool!("nn.avg_pool2d", AVG_DOC, &OVER_HW, &OF_AVG, 2, infer_avg, avg_pool);
+pub(super) const MAX_POOL1D: Operator = pool!(
+    "nn.max_pool1d",
+    MAX_DOC,
+    &OVER_W,
+    &OF_MAX,
+    1,
+    infer_max,
+    max_pool,
+    programs::pooling::maximum
+);
+pub(super) const MAX_POOL2D: Operator = pool!(
+    "nn.max_pool2d",
+    MAX_DOC,
+    &OVER_HW,
+    &OF_MAX,
+    2,
+    infer_max,
+    max_pool,
+    programs::pooling::maximum
+);
+pub(super) const AVG_POOL1D: Operator = pool!(
+    "nn.avg_pool1d",
+    AVG_DOC,
+    &OVER_W_WITH_PADDING,
+    &OF_AVG,
+    1,
+    infer_avg,
+    avg_pool,
+    programs::pooling::average
+);
+pub(super) const AVG_POOL2D: Operator = pool!(
+    "nn.avg_pool2d",
+    AVG_DOC,
+    &OVER_HW,
+    &OF_AVG,
+    2,
+    infer_avg,
+    avg_pool,
+    programs::pooling::average
+);
 
 fn infer_avg<const SPATIAL: usize>(infer: &mut Infer) -> Result<Annotation, Reject> {
     infer.require_dtype("C5", "data", |dtype| dtype != DType::Bool)?;

@@ -1,5 +1,6 @@
 //! Which element of the data each element of a window sees.
 
+use crate::ops::{programs, programs::Build};
 use crate::tensor::strides;
 use std::ops::Range;
 
@@ -25,6 +26,16 @@ pub(super) enum Direction {
     Forward,
     /// A window is over the result, and the data is spread by the stride: the adjoint.
     Transposed,
+}
+
+impl Direction {
+    /// What builds the tensor program of a convolution.
+    pub(super) const fn program(self) -> Build {
+        match self {
+            Direction::Forward => programs::convolution::forward,
+            Direction::Transposed => programs::convolution::transposed,
+        }
+    }
 }
 
 impl Axis {

@@ -6,6 +6,7 @@ mod range;
 
 use super::{Effect, Literal, Traps, constraint, optional, required};
 use super::{Evaluate, Family, Kind, Operator, Param};
+use crate::ops::{Programs, programs};
 use crate::tensor::Number;
 
 const SHAPE: super::Constraint =
@@ -19,6 +20,12 @@ const OPTIONAL_DTYPE: Param = optional("dtype", Kind::OptionalDType, Literal::No
 const X: Param = required("x", Kind::Tensor);
 const K: Param = optional("k", Kind::Dim, Literal::Int(0));
 
+type Row = (
+    fn(&mut super::Infer) -> Result<relax_syntax::annotation::Annotation, super::Reject>,
+    fn(&super::Eval) -> Result<crate::value::Value, crate::stop::Stop>,
+    Programs,
+);
+
 /// A row without aliases, effects or further constraints than given.
 const fn row(
     name: &'static str,
@@ -26,8 +33,7 @@ const fn row(
     params: &'static [Param],
     constraints: &'static [super::Constraint],
     traps: Traps,
-    infer: fn(&mut super::Infer) -> Result<relax_syntax::annotation::Annotation, super::Reject>,
-    eval: fn(&super::Eval) -> Result<crate::value::Value, crate::stop::Stop>,
+    (infer, eval, program): Row,
 ) -> Operator {
     Operator {
         name,
@@ -39,6 +45,7 @@ const fn row(
         effect: Effect::Pure,
         traps,
         infer,
+        program,
         eval: Evaluate::Values(eval),
     }
 }
@@ -63,8 +70,7 @@ pub(super) static OPERATORS: &[Operator] = &[
             constraint("C3", "dtype is not bool"),
         ],
         Traps::OnExtents,
-        range::infer,
-        range::eval,
+        (range::infer, range::eval, Programs::Of(programs::creation::arange)),
     ),
     row(
         "empty",
@@ -73,8 +79,11 @@ pub(super) static OPERATORS: &[Operator] = &[
         &[required("shape", Kind::Shape), DTYPE],
         &[SHAPE],
         Traps::Never,
-        fill::infer_shaped,
-        fill::eval_empty,
+        (
+            fill::infer_shaped,
+            fill::eval_empty,
+            Programs::None("it computes nothing: its elements are not written"),
+        ),
     ),
     row(
         "eye",
@@ -87,8 +96,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         ],
         &[SHAPE],
         Traps::Never,
-        diagonal::infer_eye,
-        diagonal::eval_eye,
+        (diagonal::infer_eye, diagonal::eval_eye, Programs::Of(programs::creation::eye)),
     ),
     row(
         "eye_like",
@@ -96,8 +104,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         &[X, K, OPTIONAL_DTYPE],
         &[constraint("C1", "x has rank 2")],
         Traps::Never,
-        diagonal::infer_eye_like,
-        diagonal::eval_eye,
+        (diagonal::infer_eye_like, diagonal::eval_eye, Programs::Of(programs::creation::eye)),
     ),
     row(
         "full",
@@ -107,8 +114,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         &[required("shape", Kind::Shape), required("fill_value", Kind::Value), OPTIONAL_DTYPE],
         &[SHAPE, FILL],
         Traps::Never,
-        fill::infer_full,
-        fill::eval_full,
+        (fill::infer_full, fill::eval_full, Programs::Of(programs::creation::constant)),
     ),
     row(
         "full_like",
@@ -117,8 +123,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         &[X, required("fill_value", Kind::Value), OPTIONAL_DTYPE],
         &[constraint("C1", "fill_value is a scalar tensor (rank 0) or a number")],
         Traps::Never,
-        fill::infer_full_like,
-        fill::eval_full,
+        (fill::infer_full_like, fill::eval_full, Programs::Of(programs::creation::constant)),
     ),
     row(
         "ones",
@@ -126,8 +131,11 @@ pub(super) static OPERATORS: &[Operator] = &[
         &[required("shape", Kind::Shape), DTYPE],
         &[SHAPE],
         Traps::Never,
-        fill::infer_shaped,
-        |eval| fill::eval_same(eval, Number::Int(1)),
+        (
+            fill::infer_shaped,
+            |eval| fill::eval_same(eval, Number::Int(1)),
+            Programs::Of(programs::creation::constant),
+        ),
     ),
     row(
         "ones_like",
@@ -135,8 +143,11 @@ pub(super) static OPERATORS: &[Operator] = &[
         &[X, OPTIONAL_DTYPE],
         &[],
         Traps::Never,
-        fill::infer_like,
-        |eval| fill::eval_same(eval, Number::Int(1)),
+        (
+            fill::infer_like,
+            |eval| fill::eval_same(eval, Number::Int(1)),
+            Programs::Of(programs::creation::constant),
+        ),
     ),
     row(
         "tril",
@@ -145,8 +156,11 @@ pub(super) static OPERATORS: &[Operator] = &[
         &[X, K],
         &[constraint("C1", "x has rank at least 2")],
         Traps::Never,
-        diagonal::infer_triangle,
-        |eval| diagonal::eval_triangle(eval, |distance, k| distance <= k),
+        (
+            diagonal::infer_triangle,
+            |eval| diagonal::eval_triangle(eval, |distance, k| distance <= k),
+            Programs::Of(programs::movement::triangle),
+        ),
     ),
     row(
         "triu",
@@ -155,8 +169,11 @@ pub(super) static OPERATORS: &[Operator] = &[
         &[X, K],
         &[constraint("C1", "x has rank at least 2")],
         Traps::Never,
-        diagonal::infer_triangle,
-        |eval| diagonal::eval_triangle(eval, |distance, k| distance >= k),
+        (
+            diagonal::infer_triangle,
+            |eval| diagonal::eval_triangle(eval, |distance, k| distance >= k),
+            Programs::Of(programs::movement::triangle),
+        ),
     ),
     row(
         "zeros",
@@ -164,8 +181,11 @@ pub(super) static OPERATORS: &[Operator] = &[
         &[required("shape", Kind::Shape), DTYPE],
         &[SHAPE],
         Traps::Never,
-        fill::infer_shaped,
-        |eval| fill::eval_same(eval, Number::Int(0)),
+        (
+            fill::infer_shaped,
+            |eval| fill::eval_same(eval, Number::Int(0)),
+            Programs::Of(programs::creation::constant),
+        ),
     ),
     row(
         "zeros_like",
@@ -173,7 +193,10 @@ pub(super) static OPERATORS: &[Operator] = &[
         &[X, OPTIONAL_DTYPE],
         &[],
         Traps::Never,
-        fill::infer_like,
-        |eval| fill::eval_same(eval, Number::Int(0)),
+        (
+            fill::infer_like,
+            |eval| fill::eval_same(eval, Number::Int(0)),
+            Programs::Of(programs::creation::constant),
+        ),
     ),
 ];

@@ -29,6 +29,7 @@ pub(super) const ROW: Operator = Operator {
     effect: Effect::Pure,
     traps: Traps::OnState,
     infer,
+    program: super::ERASED,
     eval: Evaluate::Machine(eval),
 };
 

@@ -13,6 +13,7 @@ mod sharding;
 
 use super::{Constraint, Effect, Literal, Traps, constraint, optional, required};
 use super::{Eval, Evaluate, Family, Infer, Kind, Machine, Operator, Param, Reject};
+use crate::ops::{Programs, programs};
 use crate::stop::Stop;
 use crate::value::Value;
 use relax_syntax::annotation::Annotation;
@@ -73,11 +74,16 @@ const fn collective(
         effect: Effect::Pure,
         traps: Traps::OnState,
         infer,
+        program: ALL_RANKS,
         eval: Evaluate::Machine(eval),
     }
 }
 
-type Row = (fn(&mut Infer) -> Result<Annotation, Reject>, fn(&Eval) -> Result<Value, Stop>);
+type Row =
+    (fn(&mut Infer) -> Result<Annotation, Reject>, fn(&Eval) -> Result<Value, Stop>, Programs);
+
+const ALL_RANKS: Programs = Programs::None("the interpreter alone runs all ranks of a mesh");
+const ERASED: Programs = Programs::None("`erase_sharding` puts what it gives in its place");
 
 const fn row(
     names: (&'static str, &'static [&'static str]),
@@ -85,7 +91,7 @@ const fn row(
     params: &'static [Param],
     constraints: &'static [Constraint],
     traps: Traps,
-    (infer, eval): Row,
+    (infer, eval, program): Row,
 ) -> Operator {
     Operator {
         name: names.0,
@@ -97,6 +103,7 @@ const fn row(
         effect: Effect::Pure,
         traps,
         infer,
+        program,
         eval: Evaluate::Values(eval),
     }
 }
@@ -121,7 +128,11 @@ pub(super) static OPERATORS: &[Operator] = &[
             constraint("C4", "every dim of the result fits i64"),
         ],
         Traps::Never,
-        (collective::infer_all_to_all, collective::eval_all_to_all),
+        (
+            collective::infer_all_to_all,
+            collective::eval_all_to_all,
+            Programs::Of(programs::distributed::all_to_all),
+        ),
     ),
     row(
         ("allgather", &["ccl.allgather"]),
@@ -134,7 +145,11 @@ pub(super) static OPERATORS: &[Operator] = &[
             constraint("C3", "every dim of the result fits i64"),
         ],
         Traps::Never,
-        (collective::infer_allgather, collective::eval_allgather),
+        (
+            collective::infer_allgather,
+            collective::eval_allgather,
+            Programs::Of(programs::distributed::all_gather),
+        ),
     ),
     row(
         ("allreduce", &["ccl.allreduce"]),
@@ -143,7 +158,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         &[X, OP_TYPE, IN_GROUP],
         &[constraint("C1", "op_type is sum, prod, min, max or avg")],
         Traps::Never,
-        (collective::infer_allreduce, collective::eval_same),
+        (collective::infer_allreduce, collective::eval_same, ERASED),
     ),
     row(
         ("annotate_sharding", &["dist.annotate_sharding"]),
@@ -152,7 +167,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         &[INPUT, MESH, PLACEMENT],
         LAYOUT,
         Traps::Never,
-        (sharding::infer_annotate, sharding::eval_same),
+        (sharding::infer_annotate, sharding::eval_same, ERASED),
     ),
     row(
         ("broadcast_from_worker0", &["ccl.broadcast_from_worker0"]),
@@ -160,7 +175,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         &[X],
         &[],
         Traps::Never,
-        (collective::infer_same, collective::eval_same),
+        (collective::infer_same, collective::eval_same, ERASED),
     ),
     local_view::ROW,
     row(
@@ -170,7 +185,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         &[INPUT, MESH, PLACEMENT],
         LAYOUT,
         Traps::Never,
-        (sharding::infer_redistribute, sharding::eval_same),
+        (sharding::infer_redistribute, sharding::eval_same, ERASED),
     ),
     row(
         ("reduce_scatter", &["ccl.reduce_scatter"]),
@@ -179,7 +194,11 @@ pub(super) static OPERATORS: &[Operator] = &[
         &[X, WORKERS, OP_TYPE, optional("axis", Kind::Dim, Literal::Int(0)), IN_GROUP],
         &[ONE_WORKER, AXIS, DIVIDES, constraint("C4", "op_type is sum, prod, min, max or avg")],
         Traps::Never,
-        (collective::infer_reduce_scatter, collective::eval_reduce_scatter),
+        (
+            collective::infer_reduce_scatter,
+            collective::eval_reduce_scatter,
+            Programs::Of(programs::distributed::reduce_scatter),
+        ),
     ),
     row(
         ("scatter_from_worker0", &["ccl.scatter_from_worker0"]),
@@ -188,7 +207,11 @@ pub(super) static OPERATORS: &[Operator] = &[
         &[X, WORKERS, optional("axis", Kind::Dim, Literal::Int(0))],
         &[ONE_WORKER, AXIS, DIVIDES],
         Traps::Never,
-        (collective::infer_scatter, collective::eval_scatter),
+        (
+            collective::infer_scatter,
+            collective::eval_scatter,
+            Programs::Of(programs::distributed::scatter),
+        ),
     ),
     collective(
         "spmd.all_gather",
@@ -234,7 +257,7 @@ pub(super) static OPERATORS: &[Operator] = &[
             constraint("C2", "axis is in -rank(x)..rank(x)"),
         ],
         Traps::Never,
-        (ranks::infer_own_shard, ranks::eval_own_shard),
+        (ranks::infer_own_shard, ranks::eval_own_shard, ALL_RANKS),
     ),
     collective(
         "spmd.reduce_scatter",

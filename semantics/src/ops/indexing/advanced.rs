@@ -4,6 +4,7 @@ use super::addresses::{Negative, resolve, with_inner};
 use super::update::{Reduction, update};
 use crate::ops::broadcast::{broadcast_to, positions};
 use crate::ops::{Effect, Eval, Evaluate, Family, Infer, Kind, Literal, Operator, Reject, Traps};
+use crate::ops::{Programs, programs};
 use crate::ops::{constraint, optional, required};
 use crate::stop::Stop;
 use crate::tensor::{Tensor, strides};
@@ -28,6 +29,7 @@ pub(super) const INDEX_TENSOR: Operator = Operator {
     effect: Effect::Pure,
     traps: Traps::OnElements,
     infer: infer_tensor,
+    program: Programs::Of(programs::indexing::index_tensor),
     eval: Evaluate::Values(eval_tensor),
 };
 
@@ -56,6 +58,7 @@ pub(super) const INDEX_PUT: Operator = Operator {
     effect: Effect::Pure,
     traps: Traps::OnElements,
     infer: infer_put,
+    program: Programs::Of(programs::scatter::index_put),
     eval: Evaluate::Values(eval_put),
 };
 

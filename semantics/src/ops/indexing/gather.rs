@@ -2,6 +2,7 @@
 
 use super::addresses::{Negative, require_indices, resolve, with_inner};
 use crate::ops::{Effect, Eval, Evaluate, Family, Infer, Kind, Literal, Operator, Reject, Traps};
+use crate::ops::{Programs, programs};
 use crate::ops::{constraint, normalize_axis, optional, required};
 use crate::stop::Stop;
 use crate::tensor::{Tensor, strided_positions, strides};
@@ -31,6 +32,7 @@ pub(super) const GATHER_ELEMENTS: Operator = Operator {
     effect: Effect::Pure,
     traps: Traps::OnElements,
     infer: infer_elements,
+    program: Programs::Of(programs::indexing::gather_elements),
     eval: Evaluate::Values(eval_elements),
 };
 
@@ -57,6 +59,7 @@ pub(super) const GATHER_ND: Operator = Operator {
     effect: Effect::Pure,
     traps: Traps::OnElements,
     infer: infer_nd,
+    program: Programs::Of(programs::indexing::gather_nd),
     eval: Evaluate::Values(eval_nd),
 };
 

@@ -1,6 +1,7 @@
 //! `meshgrid`.
 
 use crate::ops::{Effect, Eval, Evaluate, Family, Infer, Kind, Literal, Operator, Reject, Traps};
+use crate::ops::{Programs, programs};
 use crate::ops::{constraint, optional, required};
 use crate::stop::Stop;
 use crate::tensor::strided_positions;
@@ -29,6 +30,7 @@ pub(super) const MESHGRID: Operator = Operator {
     effect: Effect::Pure,
     traps: Traps::Never,
     infer,
+    program: Programs::Of(programs::join::meshgrid),
     eval: Evaluate::Values(eval),
 };
 

@@ -2,6 +2,7 @@
 
 use super::addresses::require_indices;
 use crate::ops::{Effect, Eval, Evaluate, Family, Infer, Kind, Literal, Operator, Reject, Traps};
+use crate::ops::{Programs, programs};
 use crate::ops::{constraint, optional, required};
 use crate::stop::Stop;
 use crate::tensor::{Number, Tensor, array};
@@ -35,6 +36,7 @@ pub(super) const ONE_HOT: Operator = Operator {
     effect: Effect::Pure,
     traps: Traps::Never,
     infer,
+    program: Programs::Of(programs::indexing::one_hot),
     eval: Evaluate::Values(eval),
 };
 

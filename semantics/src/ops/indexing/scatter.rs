@@ -4,6 +4,7 @@ use super::addresses::{Negative, require_indices, with_inner};
 use super::gather::{element_positions, require_elementwise, tuple_bases};
 use super::update::{Reduction, update};
 use crate::ops::{Effect, Eval, Evaluate, Family, Infer, Kind, Literal, Operator, Reject, Traps};
+use crate::ops::{Programs, programs};
 use crate::ops::{constraint, optional, required};
 use crate::stop::Stop;
 use crate::tensor::Tensor;
@@ -43,6 +44,7 @@ pub(super) const SCATTER_ELEMENTS: Operator = Operator {
     effect: Effect::Pure,
     traps: Traps::OnElements,
     infer: infer_elements,
+    program: Programs::Of(programs::scatter::scatter_elements),
     eval: Evaluate::Values(eval_elements),
 };
 
@@ -74,6 +76,7 @@ pub(super) const SCATTER_ND: Operator = Operator {
     effect: Effect::Pure,
     traps: Traps::OnElements,
     infer: infer_nd,
+    program: Programs::Of(programs::scatter::scatter_nd),
     eval: Evaluate::Values(eval_nd),
 };
 

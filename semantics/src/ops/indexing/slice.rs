@@ -2,6 +2,7 @@
 
 use super::extent::{Slice, extent, extent_inbound, sliced_positions};
 use crate::ops::{Effect, Eval, Evaluate, Family, Infer, Kind, Literal, Operator, Reject, Traps};
+use crate::ops::{Programs, programs};
 use crate::ops::{constraint, normalize_axis, optional, required};
 use crate::stop::Stop;
 use crate::tensor::Tensor;
@@ -40,6 +41,7 @@ pub(super) const STRIDED_SLICE: Operator = Operator {
     effect: Effect::Pure,
     traps: Traps::Never,
     infer,
+    program: Programs::Of(programs::slices::slice),
     eval: Evaluate::Values(eval),
 };
 
@@ -64,6 +66,7 @@ pub(super) const DYNAMIC_STRIDED_SLICE: Operator = Operator {
     effect: Effect::Pure,
     traps: Traps::OnElements,
     infer: infer_dynamic,
+    program: Programs::Counted(programs::slices::dynamic, programs::slices::dynamic_extents),
     eval: Evaluate::Values(eval_dynamic),
 };
 

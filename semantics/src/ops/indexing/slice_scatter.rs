@@ -4,6 +4,7 @@ use super::extent::{Slice, extent, sliced_positions};
 use super::slice::whole;
 use super::update::{Reduction, update};
 use crate::ops::{Effect, Eval, Evaluate, Family, Infer, Kind, Literal, Operator, Reject, Traps};
+use crate::ops::{Programs, programs};
 use crate::ops::{constraint, normalize_axis, optional, required};
 use crate::stop::Stop;
 use crate::value::Value;
@@ -34,6 +35,7 @@ pub(super) const SLICE_SCATTER: Operator = Operator {
     effect: Effect::Pure,
     traps: Traps::Never,
     infer,
+    program: Programs::Of(programs::slices::slice_scatter),
     eval: Evaluate::Values(eval),
 };
 

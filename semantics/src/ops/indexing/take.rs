@@ -2,6 +2,7 @@
 
 use super::addresses::{Negative, require_indices, resolve};
 use crate::ops::{Effect, Eval, Evaluate, Family, Infer, Kind, Literal, Operator, Reject, Traps};
+use crate::ops::{Programs, programs};
 use crate::ops::{constraint, normalize_axis, optional, required};
 use crate::stop::Stop;
 use crate::tensor::{Tensor, array};
@@ -39,6 +40,7 @@ pub(super) const TAKE: Operator = Operator {
     effect: Effect::Pure,
     traps: Traps::OnElements,
     infer,
+    program: Programs::Of(programs::indexing::take),
     eval: Evaluate::Values(eval),
 };
 

@@ -6,6 +6,7 @@ pub mod subscripts;
 use super::dims::tensor;
 use super::{Effect, Traps, constraint, required};
 use super::{Eval, Evaluate, Family, Infer, Kind, Operator, Reject};
+use crate::ops::{Programs, programs};
 use crate::stop::Stop;
 use crate::tensor::{Elements, Tensor, array};
 use crate::value::Value;
@@ -40,6 +41,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         effect: Effect::Pure,
         traps: Traps::Never,
         infer: einsum::infer,
+        program: Programs::Of(programs::product::einsum),
         eval: Evaluate::Values(einsum::eval),
     },
     Operator {
@@ -56,6 +58,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         effect: Effect::Pure,
         traps: Traps::Never,
         infer: infer_outer,
+        program: Programs::Of(programs::product::outer),
         eval: Evaluate::Values(eval_outer),
     },
 ];

@@ -14,6 +14,7 @@ mod tests;
 
 use super::{Constraint, Effect, Literal, Traps, constraint, optional, required};
 use super::{Evaluate, Family, Infer, Kind, Operator, Param, Reject};
+use crate::ops::{Programs, programs};
 use crate::stop::Stop;
 use crate::value::Value;
 use relax_syntax::annotation::Annotation;
@@ -26,7 +27,11 @@ const TENSORS: Param = required("tensors", Kind::Tensors);
 const AXIS: Constraint = constraint("C1", "axis is in -rank..rank");
 const FITS: &str = "every dim of the result fits i64";
 
-type Row = (fn(&mut Infer) -> Result<Annotation, Reject>, fn(&super::Eval) -> Result<Value, Stop>);
+type Row = (
+    fn(&mut Infer) -> Result<Annotation, Reject>,
+    fn(&super::Eval) -> Result<Value, Stop>,
+    Programs,
+);
 
 const fn row(
     name: &'static str,
@@ -34,7 +39,7 @@ const fn row(
     params: &'static [Param],
     constraints: &'static [Constraint],
     traps: Traps,
-    (infer, eval): Row,
+    (infer, eval, program): Row,
 ) -> Operator {
     Operator {
         name,
@@ -46,6 +51,7 @@ const fn row(
         effect: Effect::Pure,
         traps,
         infer,
+        program,
         eval: Evaluate::Values(eval),
     }
 }
@@ -61,7 +67,11 @@ pub(super) static OPERATORS: &[Operator] = &[
             constraint("C3", "every dim of x is 1 or equals the shape's, aligned at the last"),
         ],
         Traps::Never,
-        (stretch::infer_broadcast, stretch::eval_broadcast),
+        (
+            stretch::infer_broadcast,
+            stretch::eval_broadcast,
+            Programs::Of(programs::movement::broadcast),
+        ),
     ),
     row(
         "collapse_sum_like",
@@ -69,7 +79,11 @@ pub(super) static OPERATORS: &[Operator] = &[
         &[DATA, required("collapse_target", Kind::Tensor)],
         stretch::COLLAPSE_CONSTRAINTS,
         Traps::Never,
-        (stretch::infer_collapse_like, stretch::eval_collapse),
+        (
+            stretch::infer_collapse_like,
+            stretch::eval_collapse,
+            Programs::Of(programs::reduction::collapse),
+        ),
     ),
     row(
         "collapse_sum_to",
@@ -79,7 +93,11 @@ pub(super) static OPERATORS: &[Operator] = &[
         &[DATA, SHAPE],
         stretch::COLLAPSE_CONSTRAINTS,
         Traps::Never,
-        (stretch::infer_collapse_to, stretch::eval_collapse),
+        (
+            stretch::infer_collapse_to,
+            stretch::eval_collapse,
+            Programs::Of(programs::reduction::collapse),
+        ),
     ),
     row(
         "concat",
@@ -95,7 +113,7 @@ pub(super) static OPERATORS: &[Operator] = &[
             constraint("C6", FITS),
         ],
         Traps::Never,
-        (join::infer_concat, join::eval_concat),
+        (join::infer_concat, join::eval_concat, Programs::Of(programs::join::joined)),
     ),
     row(
         "expand_dims",
@@ -103,7 +121,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         &[X, required("axis", Kind::Dims)],
         &[constraint("C1", "the axes are in -r..r of the result's rank r, and differ")],
         Traps::Never,
-        (view::infer_expand_dims, view::eval_view),
+        (view::infer_expand_dims, view::eval_view, Programs::Of(programs::movement::view)),
     ),
     row(
         "flatten",
@@ -111,7 +129,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         &[X],
         &[constraint("C1", FITS)],
         Traps::Never,
-        (view::infer_flatten, view::eval_view),
+        (view::infer_flatten, view::eval_view, Programs::Of(programs::movement::view)),
     ),
     row(
         "flip",
@@ -119,7 +137,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         &[DATA, required("axis", Kind::Dim)],
         &[AXIS],
         Traps::Never,
-        (order::infer_flip, order::eval_flip),
+        (order::infer_flip, order::eval_flip, Programs::Of(programs::movement::mapped)),
     ),
     Operator {
         aliases: &["transpose"],
@@ -133,7 +151,7 @@ pub(super) static OPERATORS: &[Operator] = &[
                 "axes name every dim of x exactly once; negative ones count from the end",
             )],
             Traps::Never,
-            (order::infer_permute, order::eval_permute),
+            (order::infer_permute, order::eval_permute, Programs::Of(programs::movement::permute)),
         )
     },
     row(
@@ -143,7 +161,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         &[DATA, required("repeats", Kind::Dim), optional("axis", Kind::OptionalDim, Literal::None)],
         &[AXIS, constraint("C2", "repeats is at least 0"), constraint("C3", FITS)],
         Traps::Never,
-        (stretch::infer_repeat, stretch::eval_repeat),
+        (stretch::infer_repeat, stretch::eval_repeat, Programs::Of(programs::movement::mapped)),
     ),
     row(
         "reshape",
@@ -163,7 +181,7 @@ pub(super) static OPERATORS: &[Operator] = &[
             ),
         ],
         Traps::Never,
-        (view::infer_reshape, view::eval_view),
+        (view::infer_reshape, view::eval_view, Programs::Of(programs::movement::view)),
     ),
     row(
         "reverse_sequence",
@@ -182,7 +200,11 @@ pub(super) static OPERATORS: &[Operator] = &[
             constraint("C3", "seq_lengths is as long as the dim at batch_axis"),
         ],
         Traps::Never,
-        (order::infer_reverse_sequence, order::eval_reverse_sequence),
+        (
+            order::infer_reverse_sequence,
+            order::eval_reverse_sequence,
+            Programs::Of(programs::movement::mapped),
+        ),
     ),
     row(
         "split",
@@ -201,7 +223,7 @@ pub(super) static OPERATORS: &[Operator] = &[
             constraint("C3", "the sections before the last do not take more than the dim"),
         ],
         Traps::Never,
-        (join::infer_split, join::eval_split),
+        (join::infer_split, join::eval_split, Programs::Of(programs::join::split)),
     ),
     row(
         "squeeze",
@@ -213,7 +235,7 @@ pub(super) static OPERATORS: &[Operator] = &[
             constraint("C2", "the dims at the axes are 1"),
         ],
         Traps::Never,
-        (view::infer_squeeze, view::eval_view),
+        (view::infer_squeeze, view::eval_view, Programs::Of(programs::movement::view)),
     ),
     row(
         "stack",
@@ -226,7 +248,7 @@ pub(super) static OPERATORS: &[Operator] = &[
             constraint("C4", "axis is in -r..r of the result's rank r"),
         ],
         Traps::Never,
-        (join::infer_stack, join::eval_stack),
+        (join::infer_stack, join::eval_stack, Programs::Of(programs::join::joined)),
     ),
     row(
         "tile",
@@ -235,6 +257,6 @@ pub(super) static OPERATORS: &[Operator] = &[
         &[DATA, required("repeats", Kind::Dims)],
         &[constraint("C1", "every repeat is at least 0"), constraint("C2", FITS)],
         Traps::Never,
-        (stretch::infer_tile, stretch::eval_tile),
+        (stretch::infer_tile, stretch::eval_tile, Programs::Of(programs::movement::mapped)),
     ),
 ];

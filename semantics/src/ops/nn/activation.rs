@@ -2,6 +2,7 @@
 
 use super::{DATA, FLOAT_DATA, like_float_data};
 use crate::formula::{Scalar, extremum, select};
+use crate::ops::Programs;
 use crate::ops::elementwise::{Element, Elementwise, Formula};
 use crate::ops::{Constraint, Effect, Evaluate, Family, Infer, Kind, Literal, Operator, Param};
 use crate::ops::{Reject, Traps, constraint, optional};
@@ -27,6 +28,7 @@ const fn floats(
         effect: Effect::Pure,
         traps: Traps::Never,
         infer: like_float_data,
+        program: Programs::Formula,
         eval: Evaluate::Elementwise(Elementwise::of(formula)),
     }
 }
@@ -86,6 +88,7 @@ pub(super) const RELU: Operator = Operator {
     effect: Effect::Pure,
     traps: Traps::Never,
     infer: |infer| Ok(Annotation::Tensor(infer.tensor("data")?)),
+    program: Programs::Formula,
     eval: Evaluate::Elementwise(Elementwise::of(relu)),
 };
 

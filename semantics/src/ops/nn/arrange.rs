@@ -3,6 +3,7 @@
 use super::{DATA, result_dim};
 use crate::ops::{Effect, Eval, Evaluate, Family, Infer, Literal, Operator, Reject, Traps};
 use crate::ops::{Kind, constraint, optional, required};
+use crate::ops::{Programs, programs};
 use crate::round;
 use crate::stop::Stop;
 use crate::tensor::{Elements, Tensor, array, strided_positions, strides};
@@ -38,6 +39,7 @@ pub(super) const PAD: Operator = Operator {
     effect: Effect::Pure,
     traps: Traps::Never,
     infer: infer_pad,
+    program: Programs::Of(programs::slices::pad),
     eval: Evaluate::Values(pad),
 };
 
@@ -56,6 +58,7 @@ pub(super) const PIXEL_SHUFFLE: Operator = Operator {
     effect: Effect::Pure,
     traps: Traps::Never,
     infer: infer_pixel_shuffle,
+    program: Programs::Of(programs::movement::mapped),
     eval: Evaluate::Values(pixel_shuffle),
 };
 
@@ -72,6 +75,7 @@ pub(super) const BATCH_FLATTEN: Operator = Operator {
     effect: Effect::Pure,
     traps: Traps::Never,
     infer: infer_batch_flatten,
+    program: Programs::Of(programs::movement::view),
     eval: Evaluate::Values(|eval| {
         let (_, shape) = eval.out_tensor()?;
         Ok(Value::Tensor(eval.tensor_as_it_is("data").reshaped(&shape)))

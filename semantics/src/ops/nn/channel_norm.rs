@@ -4,6 +4,7 @@ use super::statistics::{Groups, scale_and_shift};
 use super::{DATA, dims_at};
 use crate::ops::{Effect, Eval, Evaluate, Family, Infer, Literal, Operator, Param, Reject, Traps};
 use crate::ops::{Kind, constraint, normalize_axis, optional, required};
+use crate::ops::{Programs, programs};
 use crate::stop::Stop;
 use crate::tensor::{Tensor, array};
 use crate::value::Value;
@@ -52,6 +53,7 @@ pub(super) const GROUP_NORM: Operator = Operator {
     effect: Effect::Pure,
     traps: Traps::Never,
     infer: infer_group_norm,
+    program: Programs::Of(programs::normalization::by_channel),
     eval: Evaluate::Values(group_norm),
 };
 
@@ -76,6 +78,7 @@ pub(super) const INSTANCE_NORM: Operator = Operator {
     effect: Effect::Pure,
     traps: Traps::Never,
     infer: infer_instance_norm,
+    program: Programs::Of(programs::normalization::by_channel),
     eval: Evaluate::Values(instance_norm),
 };
 
@@ -110,6 +113,7 @@ pub(super) const BATCH_NORM: Operator = Operator {
     effect: Effect::Pure,
     traps: Traps::Never,
     infer: infer_batch_norm,
+    program: Programs::Of(programs::normalization::batch_norm),
     eval: Evaluate::Values(batch_norm),
 };
 

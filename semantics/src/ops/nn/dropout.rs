@@ -3,6 +3,7 @@
 use super::DATA;
 use crate::ops::{Effect, Eval, Evaluate, Family, Infer, Literal, Operator, Reject, Traps};
 use crate::ops::{Kind, constraint, optional};
+use crate::ops::{Programs, programs};
 use crate::stop::Stop;
 use crate::tensor::{Number, Tensor};
 use crate::value::Value;
@@ -19,6 +20,7 @@ pub(super) const DROPOUT: Operator = Operator {
     effect: Effect::Pure,
     traps: Traps::Never,
     infer,
+    program: Programs::Of(programs::join::dropout),
     eval: Evaluate::Values(eval),
 };
 

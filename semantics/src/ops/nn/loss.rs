@@ -2,6 +2,7 @@
 
 use crate::ops::{Effect, Eval, Evaluate, Family, Infer, Literal, Operator, Reject, Traps};
 use crate::ops::{Kind, constraint, optional, product, required};
+use crate::ops::{Programs, programs};
 use crate::stop::Stop;
 use crate::tensor::array;
 use crate::value::Value;
@@ -24,6 +25,7 @@ pub(super) const CROSS_ENTROPY: Operator = Operator {
     effect: Effect::Pure,
     traps: Traps::Never,
     infer: infer_cross_entropy,
+    program: Programs::Of(programs::reduction::cross_entropy),
     eval: Evaluate::Values(cross_entropy),
 };
 
@@ -52,6 +54,7 @@ pub(super) const NLL_LOSS: Operator = Operator {
     effect: Effect::Pure,
     traps: Traps::OnElements,
     infer: infer_nll_loss,
+    program: Programs::Of(programs::indexing::nll_loss),
     eval: Evaluate::Values(nll_loss),
 };
 

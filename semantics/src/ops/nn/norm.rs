@@ -4,6 +4,7 @@ use super::statistics::{Groups, positions_along, scale_and_shift};
 use super::{DATA, dims_at};
 use crate::ops::{Effect, Eval, Evaluate, Family, Infer, Literal, Operator, Reject, Traps};
 use crate::ops::{Kind, constraint, normalize_axis, optional, required};
+use crate::ops::{Programs, programs};
 use crate::stop::Stop;
 use crate::tensor::{Tensor, array};
 use crate::value::Value;
@@ -36,6 +37,7 @@ pub(super) const LAYER_NORM: Operator = Operator {
     effect: Effect::Pure,
     traps: Traps::Never,
     infer: infer_layer_norm,
+    program: Programs::Of(programs::normalization::over_axes),
     eval: Evaluate::Values(layer_norm),
 };
 
@@ -60,6 +62,7 @@ pub(super) const RMS_NORM: Operator = Operator {
     effect: Effect::Pure,
     traps: Traps::Never,
     infer: infer_rms_norm,
+    program: Programs::Of(programs::normalization::over_axes),
     eval: Evaluate::Values(rms_norm),
 };
 

@@ -2,6 +2,7 @@
 
 use super::{DATA, require_one_or_equal};
 use crate::formula::{Scalar, select};
+use crate::ops::Programs;
 use crate::ops::elementwise::{Element, Elementwise};
 use crate::ops::{Effect, Evaluate, Family, Infer, Literal, Operator, Reject, Traps};
 use crate::ops::{Kind, constraint, optional, required};
@@ -24,6 +25,7 @@ pub(super) const PRELU: Operator = Operator {
     effect: Effect::Pure,
     traps: Traps::Never,
     infer,
+    program: Programs::Formula,
     eval: Evaluate::Elementwise(Elementwise::by_channel(formula)),
 };
 

@@ -3,6 +3,7 @@
 use super::{DATA, FLOAT_DATA, like_float_data};
 use crate::ops::{Effect, Eval, Evaluate, Family, Infer, Literal, Operator, Param, Reject, Traps};
 use crate::ops::{Kind, constraint, normalize_axis, optional, product};
+use crate::ops::{Programs, programs};
 use crate::scalar;
 use crate::stop::Stop;
 use crate::value::Value;
@@ -24,6 +25,7 @@ pub(super) const SOFTMAX: Operator = Operator {
     effect: Effect::Pure,
     traps: Traps::Never,
     infer,
+    program: Programs::Of(programs::normalization::softmax),
     eval: Evaluate::Values(|eval| along_axis(eval, softmax)),
 };
 
@@ -38,6 +40,7 @@ pub(super) const LOG_SOFTMAX: Operator = Operator {
     effect: Effect::Pure,
     traps: Traps::Never,
     infer,
+    program: Programs::Of(programs::normalization::softmax),
     eval: Evaluate::Values(|eval| along_axis(eval, log_softmax)),
 };
 

@@ -2,6 +2,7 @@
 
 use super::ranking::{Order, compare};
 use crate::ops::{Effect, Eval, Evaluate, Family, Infer, Kind, Literal, Operator, Reject, Traps};
+use crate::ops::{Programs, programs};
 use crate::ops::{constraint, optional, required};
 use crate::stop::Stop;
 use crate::tensor::{Elements, Tensor, array, strides};
@@ -22,6 +23,7 @@ pub(super) const NONZERO: Operator = Operator {
     effect: Effect::Pure,
     traps: Traps::Never,
     infer: infer_nonzero,
+    program: Programs::Counted(programs::indexing::nonzero, programs::indexing::nonzero_count),
     eval: Evaluate::Values(nonzero),
 };
 
@@ -45,6 +47,7 @@ pub(super) const BUCKETIZE: Operator = Operator {
     effect: Effect::Pure,
     traps: Traps::Never,
     infer: infer_bucketize,
+    program: Programs::Of(programs::indexing::bucketize),
     eval: Evaluate::Values(bucketize),
 };
 

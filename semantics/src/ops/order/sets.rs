@@ -3,6 +3,7 @@
 use super::ranking::{Order, compare};
 use crate::ops::reduction::lanes::Lanes;
 use crate::ops::{Effect, Eval, Evaluate, Family, Infer, Kind, Literal, Operator, Reject, Traps};
+use crate::ops::{Programs, programs};
 use crate::ops::{constraint, normalize_axis, optional, required};
 use crate::stop::Stop;
 use crate::tensor::{Elements, Tensor, array};
@@ -34,6 +35,7 @@ pub(super) const UNIQUE: Operator = Operator {
     effect: Effect::Pure,
     traps: Traps::Never,
     infer,
+    program: Programs::Counted(programs::unique::unique, programs::unique::count),
     eval: Evaluate::Values(eval),
 };
 

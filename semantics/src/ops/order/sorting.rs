@@ -3,6 +3,7 @@
 use super::ranking::{Order, ranked};
 use crate::ops::reduction::lanes::Lanes;
 use crate::ops::{Effect, Eval, Evaluate, Family, Infer, Kind, Literal, Operator, Reject, Traps};
+use crate::ops::{Programs, programs};
 use crate::ops::{constraint, normalize_axis, optional, required};
 use crate::stop::Stop;
 use crate::tensor::{Elements, Tensor, array};
@@ -27,6 +28,7 @@ pub(super) const SORT: Operator = Operator {
     effect: Effect::Pure,
     traps: Traps::Never,
     infer: infer_sort,
+    program: Programs::Of(programs::ranking::sorted),
     eval: Evaluate::Values(sort),
 };
 
@@ -49,6 +51,7 @@ pub(super) const ARGSORT: Operator = Operator {
     effect: Effect::Pure,
     traps: Traps::Never,
     infer: infer_argsort,
+    program: Programs::Of(programs::ranking::sorted),
     eval: Evaluate::Values(argsort),
 };
 
@@ -78,6 +81,7 @@ pub(super) const TOPK: Operator = Operator {
     effect: Effect::Pure,
     traps: Traps::Never,
     infer: infer_topk,
+    program: Programs::Of(programs::ranking::sorted),
     eval: Evaluate::Values(topk),
 };
 

@@ -13,6 +13,7 @@ use super::{
     Constraint, Effect, Evaluate, Family, Infer, Kind, Literal, Operator, Param, Reject, Traps,
 };
 use super::{constraint, optional, required};
+use crate::ops::{Programs, programs};
 use relax_syntax::annotation::{Annotation, TensorType};
 use relax_syntax::dtype::DType;
 
@@ -26,6 +27,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         Traps::Never,
         |infer| infer_fold(infer, Accepts::Any, NonEmpty::Never),
         Evaluate::Values(|eval| fold::reduce(eval, fold::sum, |v| v.iter().sum())),
+        Programs::Of(programs::reduction::fold),
     ),
     reduction(
         "mean",
@@ -40,6 +42,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         Traps::Never,
         |infer| infer_fold(infer, Accepts::Numbers, NonEmpty::OfIntegers),
         Evaluate::Values(|eval| fold::reduce(eval, fold::mean, fold::truncated_mean)),
+        Programs::Of(programs::reduction::fold),
     ),
     reduction(
         "max",
@@ -55,6 +58,7 @@ pub(super) static OPERATORS: &[Operator] = &[
                 |v| v.iter().copied().fold(i128::MIN, i128::max),
             )
         }),
+        Programs::Of(programs::reduction::extreme),
     ),
     reduction(
         "min",
@@ -70,6 +74,7 @@ pub(super) static OPERATORS: &[Operator] = &[
                 |v| v.iter().copied().fold(i128::MAX, i128::min),
             )
         }),
+        Programs::Of(programs::reduction::extreme),
     ),
     reduction(
         "prod",
@@ -86,6 +91,7 @@ pub(super) static OPERATORS: &[Operator] = &[
                 |v| v.iter().fold(1, |product: i128, &factor| product.wrapping_mul(factor)),
             )
         }),
+        Programs::Of(programs::reduction::fold),
     ),
     reduction(
         "std",
@@ -97,6 +103,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         Evaluate::Values(|eval| {
             fold::reduce(eval, |v| fold::variance(v).sqrt(), fold::no_integers)
         }),
+        Programs::Of(programs::reduction::variance),
     ),
     reduction(
         "variance",
@@ -106,6 +113,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         Traps::Never,
         |infer| infer_fold(infer, Accepts::Floats, NonEmpty::Never),
         Evaluate::Values(|eval| fold::reduce(eval, fold::variance, fold::no_integers)),
+        Programs::Of(programs::reduction::variance),
     ),
     pick::MEDIAN,
     scan::CUMSUM,
@@ -125,6 +133,7 @@ const fn reduction(
     traps: Traps,
     infer: fn(&mut Infer) -> Result<Annotation, Reject>,
     eval: Evaluate,
+    program: Programs,
 ) -> Operator {
     Operator {
         name,
@@ -136,6 +145,7 @@ const fn reduction(
         effect: Effect::Pure,
         traps,
         infer,
+        program,
         eval,
     }
 }

@@ -6,6 +6,7 @@ use super::lanes::Lanes;
 use super::{AXES, PARAMS, SOME};
 use crate::ops::order::ranking::{Order, is_nan, ranked};
 use crate::ops::{Effect, Eval, Evaluate, Family, Infer, Kind, Literal, Operator, Param, Traps};
+use crate::ops::{Programs, programs};
 use crate::ops::{Reject, constraint, optional, required};
 use crate::stop::Stop;
 use crate::tensor::{Elements, Tensor, array};
@@ -20,7 +21,12 @@ const ARG_PARAMS: &[Param] = &[
     optional("keepdims", Kind::Bool, Literal::Bool(false)),
 ];
 
-const fn arg_row(name: &'static str, doc: &'static str, eval: Evaluate) -> Operator {
+const fn arg_row(
+    name: &'static str,
+    doc: &'static str,
+    eval: Evaluate,
+    program: Programs,
+) -> Operator {
     Operator {
         name,
         aliases: &[],
@@ -31,6 +37,7 @@ const fn arg_row(name: &'static str, doc: &'static str, eval: Evaluate) -> Opera
         effect: Effect::Pure,
         traps: Traps::Never,
         infer: infer_arg,
+        program,
         eval,
     }
 }
@@ -40,6 +47,7 @@ pub(super) const ARGMAX: Operator = arg_row(
     "Where along `axis` (without one: in the flattened tensor) the greatest element is, as i64; of \
      equal ones the first. The first NaN counts as greatest, as in NumPy (TVM leaves it open).",
     Evaluate::Values(|eval| arg(eval, Ordering::Greater)),
+    Programs::Of(programs::scan::arg),
 );
 
 pub(super) const ARGMIN: Operator = arg_row(
@@ -47,6 +55,7 @@ pub(super) const ARGMIN: Operator = arg_row(
     "Where along `axis` (without one: in the flattened tensor) the least element is, as i64; of \
      equal ones the first. The first NaN counts as least, as in NumPy (TVM leaves it open).",
     Evaluate::Values(|eval| arg(eval, Ordering::Less)),
+    Programs::Of(programs::scan::arg),
 );
 
 pub(super) const MEDIAN: Operator = Operator {
@@ -66,6 +75,7 @@ pub(super) const MEDIAN: Operator = Operator {
     effect: Effect::Pure,
     traps: Traps::Never,
     infer: infer_median,
+    program: Programs::Of(programs::ranking::median),
     eval: Evaluate::Values(median),
 };
 

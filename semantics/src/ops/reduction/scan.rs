@@ -5,6 +5,7 @@ use super::lanes::Lanes;
 use crate::ops::{
     Constraint, Effect, Eval, Evaluate, Family, Infer, Kind, Literal, Operator, Param, Traps,
 };
+use crate::ops::{Programs, programs};
 use crate::ops::{Reject, constraint, normalize_axis, optional, required};
 use crate::round::wrap_to;
 use crate::stop::Stop;
@@ -26,7 +27,12 @@ const CONSTRAINTS: &[Constraint] = &[
     constraint("C2", "the dtype of the result is not bool: of bools, `dtype` must be given"),
 ];
 
-const fn scan_row(name: &'static str, doc: &'static str, eval: Evaluate) -> Operator {
+const fn scan_row(
+    name: &'static str,
+    doc: &'static str,
+    eval: Evaluate,
+    program: Programs,
+) -> Operator {
     Operator {
         name,
         aliases: &[],
@@ -37,6 +43,7 @@ const fn scan_row(name: &'static str, doc: &'static str, eval: Evaluate) -> Oper
         effect: Effect::Pure,
         traps: Traps::Never,
         infer,
+        program,
         eval,
     }
 }
@@ -57,6 +64,7 @@ pub(super) const CUMSUM: Operator = scan_row(
         };
         scan(eval, floats, |sum, value| sum + value, 0)
     }),
+    Programs::Of(programs::scan::scan),
 );
 
 pub(super) const CUMPROD: Operator = scan_row(
@@ -75,6 +83,7 @@ pub(super) const CUMPROD: Operator = scan_row(
         };
         scan(eval, floats, i128::wrapping_mul, 1)
     }),
+    Programs::Of(programs::scan::scan),
 );
 
 fn infer(infer: &mut Infer) -> Result<Annotation, Reject> {

@@ -5,8 +5,8 @@ use super::builder::{Buffer, Builder};
 use super::creation::number;
 use super::reduction::{summed, truncated};
 use super::total::Total;
-use relax_semantics::formula::{Scalar, extremum, select};
-use relax_semantics::ops::Known;
+use crate::formula::{Scalar, extremum, select};
+use crate::ops::Known;
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::{Class, DType};
 use relax_syntax::ir::tensor::BinOp;
@@ -174,7 +174,7 @@ fn least(dtype: DType) -> Option<Scalar> {
 }
 
 /// `max_pool1d` and `max_pool2d`: a window over nothing is the least value.
-pub(super) fn maximum(request: &Request) -> Option<Builder> {
+pub(in crate::ops) fn maximum(request: &Request) -> Option<Builder> {
     let mut builder = Builder::new(request);
     let (pool, output) = (Pool::of(request, &builder)?, builder.output());
     let least = least(output.dtype)?;
@@ -211,7 +211,7 @@ fn averaged(builder: &mut Builder, output: &Buffer, at: &[Scalar], total: &Total
 }
 
 /// `avg_pool1d` and `avg_pool2d`
-pub(super) fn average(request: &Request) -> Option<Builder> {
+pub(in crate::ops) fn average(request: &Request) -> Option<Builder> {
     let with_padding = request.bool("count_include_pad")?;
     let mut builder = Builder::new(request);
     let (pool, output) = (Pool::of(request, &builder)?, builder.output());
@@ -228,7 +228,7 @@ pub(super) fn average(request: &Request) -> Option<Builder> {
 }
 
 /// `adaptive_avg_pool2d`: window `i` of `m` goes from `i * n // m` to `ceildiv((i + 1) * n, m)`.
-pub(super) fn adaptive(request: &Request) -> Option<Builder> {
+pub(in crate::ops) fn adaptive(request: &Request) -> Option<Builder> {
     let layouts = layouts(request, 2)?;
     let mut builder = Builder::new(request);
     let (data, output) = (builder.input("data")?, builder.output());

@@ -4,8 +4,8 @@ use super::Request;
 use super::builder::{Buffer, Builder};
 use super::movement::{broadcast_index, stretched};
 use super::reduction::{stored, summed, total};
-use relax_semantics::formula::Scalar;
-use relax_semantics::ops::einsum::{Term, parse};
+use crate::formula::Scalar;
+use crate::ops::einsum::{Term, parse};
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ fn is_known(from: DType, to: DType) -> bool {
 }
 
 /// `matmul(a, b)`: a vector is a row on the left, a column on the right.
-pub(super) fn matmul(request: &Request) -> Option<Builder> {
+pub(in crate::ops) fn matmul(request: &Request) -> Option<Builder> {
     let mut builder = Builder::new(request);
     let (a, b, output) = (builder.input("x1")?, builder.input("x2")?, builder.output());
     if !is_known(a.dtype, output.dtype) {
@@ -46,7 +46,7 @@ pub(super) fn matmul(request: &Request) -> Option<Builder> {
 }
 
 /// `outer(a, b)`
-pub(super) fn outer(request: &Request) -> Option<Builder> {
+pub(in crate::ops) fn outer(request: &Request) -> Option<Builder> {
     let mut builder = Builder::new(request);
     let (a, b, output) = (builder.input("x1")?, builder.input("x2")?, builder.output());
     builder.fill(&output, |at| a.at(&at[..1]) * b.at(&at[1..]));
@@ -54,7 +54,7 @@ pub(super) fn outer(request: &Request) -> Option<Builder> {
 }
 
 /// `einsum(operands, subscripts)`
-pub(super) fn einsum(request: &Request) -> Option<Builder> {
+pub(in crate::ops) fn einsum(request: &Request) -> Option<Builder> {
     let subscripts = parse(request.str("subscripts")?).ok()?;
     let mut builder = Builder::new(request);
     let (operands, output) = (builder.list("operands"), builder.output());

@@ -1,36 +1,34 @@
-//! The tensor program of an operator's call: one builder a family, found by the operator's name.
+//! The tensor program of an operator's call, made by the builder of the operator's row.
 //!
-//! A builder sees the call with its dims renamed (see [`renaming`]), so that calls which differ only
-//! in the names of their dims get the same program. It gives none where it does not know the case:
-//! the call then stays as it is. What has no builder at all is listed in [`remaining`].
+//! A builder sees the call with its dims renamed (see [`Renaming`]), so that calls which differ only in the names of their
+//! dims get the same program. It gives none where it does not know the case.
 
-mod attention;
+pub(super) mod attention;
 mod builder;
-mod convolution;
-mod creation;
-mod distributed;
-mod elementwise;
-mod indexing;
-mod join;
-mod movement;
-mod normalization;
-mod pooling;
-mod product;
-mod ranking;
-mod reduction;
-mod scan;
-mod scatter;
-mod slices;
+pub(super) mod convolution;
+pub(super) mod creation;
+pub(super) mod distributed;
+pub(super) mod elementwise;
+pub(super) mod indexing;
+pub(super) mod join;
+pub(super) mod movement;
+pub(super) mod normalization;
+pub(super) mod pooling;
+pub(super) mod product;
+pub(super) mod ranking;
+pub(super) mod reduction;
+mod renaming;
+pub(super) mod scan;
+pub(super) mod scatter;
+pub(super) mod slices;
 mod total;
-mod unique;
+pub(super) mod unique;
 
-pub mod remaining;
-pub(crate) mod renaming;
+pub use builder::Builder;
+pub use renaming::Renaming;
 
-use builder::Builder;
-use relax_runtime::program::Numerics;
-use relax_semantics::formula::Scalar;
-use relax_semantics::ops::{Known, Operator, normalize_axis};
+use super::{Known, Operator, normalize_axis};
+use crate::formula::Scalar;
 use relax_syntax::Name;
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
@@ -40,9 +38,11 @@ use std::collections::BTreeMap;
 
 /// A tensor of known dims and dtype.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct TensorSpec {
-    pub(crate) dims: Vec<Dim>,
-    pub(crate) dtype: DType,
+pub struct TensorSpec {
+    /// One for each axis.
+    pub dims: Vec<Dim>,
+    /// Of its elements.
+    pub dtype: DType,
 }
 
 impl TensorSpec {
@@ -53,47 +53,58 @@ impl TensorSpec {
 
 /// An operand that is a tensor.
 #[derive(Clone, Debug)]
-pub(crate) struct Input {
+pub struct Input {
     /// The parameter that it is for, alone or among others.
-    pub(crate) param: &'static str,
-    pub(crate) spec: TensorSpec,
+    pub param: &'static str,
+    /// What is known of it.
+    pub spec: TensorSpec,
     /// The least and greatest of its elements, where the text spells them, as integers.
-    pub(crate) range: Option<(i128, i128)>,
+    pub range: Option<(i128, i128)>,
     /// Whether the program gets it: not, where it is known not to read it.
-    pub(crate) is_passed: bool,
+    pub is_passed: bool,
 }
 
 /// What a program of a call gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Gives {
+pub enum Gives {
     /// The result of the operator.
     Result,
     /// The extents of the result that only elements decide, as a vector.
     Extents,
 }
 
+/// How sums of f64 are formed. Those of narrower floats are formed in f64.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sums {
+    /// The error of each addition is carried along, as operators do.
+    Compensated,
+    /// As they are.
+    Plain,
+}
+
 /// A call for which a program is wanted. Every constraint of the operator is proved.
 #[derive(Clone)]
-pub(crate) struct Request {
+pub struct Request {
     /// The operator.
-    pub(crate) row: &'static Operator,
-    pub(crate) gives: Gives,
+    pub row: &'static Operator,
+    /// Which of its programs.
+    pub gives: Gives,
     /// Its tensors, in the order of the parameters.
-    pub(crate) inputs: Vec<Input>,
+    pub inputs: Vec<Input>,
     /// What it gives: one tensor, or the fields of a tuple.
-    pub(crate) outs: Vec<TensorSpec>,
+    pub outs: Vec<TensorSpec>,
     /// Its other parameters, defaults included.
-    pub(crate) attrs: BTreeMap<&'static str, Known>,
+    pub attrs: BTreeMap<&'static str, Known>,
     /// Names of dims in them that the tensors do not tell: scalars of the program.
-    pub(crate) scalars: Vec<Name>,
-    /// What the program may do with sums of floats: those of f64 are compensated where they are exact.
-    pub(crate) numerics: Numerics,
+    pub scalars: Vec<Name>,
+    /// How the program forms sums of f64.
+    pub sums: Sums,
 }
 
 impl Request {
     /// Equal for requests that get the same program: floats are told apart as their text tells them.
-    pub(crate) fn key(&self) -> String {
-        let Self { row, gives, inputs, outs, attrs, scalars, numerics: _ } = self;
+    pub fn key(&self) -> String {
+        let Self { row, gives, inputs, outs, attrs, scalars, sums: _ } = self;
         format!("{} {gives:?} {inputs:?} {outs:?} {attrs:?} {scalars:?}", row.name)
     }
 
@@ -193,100 +204,48 @@ impl Request {
 }
 
 /// Makes the program of a call, if it knows the case.
-type Build = fn(&Request) -> Option<Builder>;
+pub type Build = fn(&Request) -> Option<Builder>;
 
-/// The operators that are not elementwise, or not for all dtypes: names, and the builder for all of them.
-static FAMILIES: &[(&[&str], Build)] = &[
-    (&["power"], elementwise::power),
-    (creation::NAMES, creation::constant),
-    (&["arange"], creation::arange),
-    (&["size"], creation::size),
-    (&["shape_to_tensor"], creation::dims),
-    (&["eye", "eye_like"], creation::eye),
-    (&["triu", "tril"], movement::triangle),
-    (&["broadcast_to"], movement::broadcast),
-    (&["permute_dims"], movement::permute),
-    (&["reshape", "flatten", "expand_dims", "squeeze", "nn.batch_flatten"], movement::view),
-    (&["flip", "repeat", "tile", "reverse_sequence", "nn.pixel_shuffle"], movement::mapped),
-    (&["concat", "stack"], join::joined),
-    (&["split"], join::split),
-    (&["meshgrid"], join::meshgrid),
-    (&["nn.dropout"], join::dropout),
-    (&["strided_slice"], slices::slice),
-    (&["slice_scatter"], slices::slice_scatter),
-    (&["nn.pad"], slices::pad),
-    (&["dynamic_strided_slice"], slices::dynamic),
-    (&["nonzero"], indexing::nonzero),
-    (&["take"], indexing::take),
-    (&["gather_elements"], indexing::gather_elements),
-    (&["gather_nd"], indexing::gather_nd),
-    (&["index_tensor"], indexing::index_tensor),
-    (&["nn.nll_loss"], indexing::nll_loss),
-    (&["scatter_elements"], scatter::scatter_elements),
-    (&["scatter_nd"], scatter::scatter_nd),
-    (&["index_put"], scatter::index_put),
-    (&["one_hot"], indexing::one_hot),
-    (&["bucketize"], indexing::bucketize),
-    (&["matmul"], product::matmul),
-    (&["outer"], product::outer),
-    (&["einsum"], product::einsum),
-    (&["sum", "mean", "prod"], reduction::fold),
-    (&["collapse_sum_to", "collapse_sum_like"], reduction::collapse),
-    (&["max", "min"], reduction::extreme),
-    (&["variance", "std"], reduction::variance),
-    (&["cumsum", "cumprod"], scan::scan),
-    (&["argmax", "argmin"], scan::arg),
-    (&["sort", "argsort", "topk"], ranking::sorted),
-    (&["median"], ranking::median),
-    (&["unique"], unique::unique),
-    (&["nn.softmax", "nn.log_softmax"], normalization::softmax),
-    (&["nn.layer_norm", "nn.rms_norm"], normalization::over_axes),
-    (&["nn.group_norm", "nn.instance_norm"], normalization::by_channel),
-    (&["nn.batch_norm"], normalization::batch_norm),
-    (&["nn.cross_entropy_with_logits"], reduction::cross_entropy),
-    (&["nn.conv1d", "nn.conv2d"], convolution::forward),
-    (&["nn.conv1d_transpose", "nn.conv2d_transpose"], convolution::transposed),
-    (&["nn.max_pool1d", "nn.max_pool2d"], pooling::maximum),
-    (&["nn.avg_pool1d", "nn.avg_pool2d"], pooling::average),
-    (&["nn.adaptive_avg_pool2d"], pooling::adaptive),
-    (&["nn.attention", "nn.attention_bias"], attention::attention),
-    (&["allgather"], distributed::all_gather),
-    (&["all_to_all"], distributed::all_to_all),
-    (&["reduce_scatter"], distributed::reduce_scatter),
-    (&["scatter_from_worker0"], distributed::scatter),
-];
+/// The tensor programs of a row.
+#[derive(Clone, Copy)]
+pub enum Programs {
+    /// Each element of the result by the row's formula.
+    Formula,
+    /// One builder for the calls that it knows.
+    Of(Build),
+    /// Elements decide extents of the result: the program of the result, and that of these extents.
+    Counted(Build, Build),
+    /// None is needed: it gives a shape, which an instruction reads from a tensor or whose dims the text spells.
+    Shape,
+    /// None: why.
+    None(&'static str),
+}
 
-/// The operators of whose results elements decide extents: which.
-static EXTENTS: &[(&[&str], Build)] = &[
-    (&["dynamic_strided_slice"], slices::dynamic_extents),
-    (&["nonzero"], indexing::nonzero_count),
-    (&["unique"], unique::count),
-];
-
-/// The operators that have a program for some calls.
-#[must_use]
-pub fn has_kernels(row: &Operator) -> bool {
-    row.elementwise().is_some() || FAMILIES.iter().any(|(names, _)| names.contains(&row.name))
+impl Programs {
+    /// Whether some calls have one.
+    #[must_use]
+    pub fn are_some(self) -> bool {
+        matches!(self, Programs::Formula | Programs::Of(_) | Programs::Counted(..))
+    }
 }
 
 /// A program, and which operands it takes.
-pub(crate) struct Made {
+pub struct Made {
     /// Its name is that of the operator, after `legal_`.
-    pub(crate) program: TensorProgram,
+    pub program: TensorProgram,
     /// For each operand, whether the program gets it.
-    pub(crate) passed: Vec<bool>,
+    pub passed: Vec<bool>,
 }
 
 /// The program of a call. It gets no operand that it does not read, unless a dim of it is needed.
-pub(crate) fn kernel(request: &Request) -> Option<Made> {
-    let families = match request.gives {
-        Gives::Result => FAMILIES,
-        Gives::Extents => EXTENTS,
-    };
-    let named = families.iter().find(|(names, _)| names.contains(&request.row.name));
-    let build = |request: &Request| match named {
-        Some((_, build)) => build(request),
-        None => elementwise::elementwise(request, request.row.elementwise()?),
+pub fn kernel(request: &Request) -> Option<Made> {
+    let build = |request: &Request| match (request.row.program, request.gives) {
+        (Programs::Formula, Gives::Result) => {
+            elementwise::elementwise(request, request.row.elementwise()?)
+        }
+        (Programs::Of(build) | Programs::Counted(build, _), Gives::Result)
+        | (Programs::Counted(_, build), Gives::Extents) => build(request),
+        _ => None,
     };
     let (mut program, unread) = build(request)?.finish();
     let mut request = request.clone();

@@ -2,8 +2,8 @@
 
 use super::builder::{Buffer, Builder};
 use super::{Request, TensorSpec, creation};
-use relax_semantics::formula::{Scalar, select};
-use relax_semantics::ops::Known;
+use crate::formula::{Scalar, select};
+use crate::ops::Known;
 use relax_syntax::dim::Dim;
 
 /// The index into an extent that stretches to another one, for an index of that. An extent that is 1 for some sizes only is the
@@ -26,13 +26,13 @@ pub(super) fn broadcast_index(from: &[Dim], to: &[Dim], at: &[Scalar]) -> Option
 }
 
 /// `broadcast_to(x, shape)`
-pub(super) fn broadcast(request: &Request) -> Option<Builder> {
+pub(in crate::ops) fn broadcast(request: &Request) -> Option<Builder> {
     let x = request.data()?;
     copy(request, |at| broadcast_index(&x.dims, &request.out().dims, at))
 }
 
 /// `permute_dims(x, axes)`: dim `i` of the result is dim `axes[i]` of `x`.
-pub(super) fn permute(request: &Request) -> Option<Builder> {
+pub(in crate::ops) fn permute(request: &Request) -> Option<Builder> {
     let rank = request.data()?.rank();
     let axes = request.axes("axes", rank)?.unwrap_or_else(|| (0..rank).rev().collect());
     copy(request, |at| {
@@ -42,7 +42,7 @@ pub(super) fn permute(request: &Request) -> Option<Builder> {
 }
 
 /// The same elements in row-major order under other dims: `reshape` and what is a case of it.
-pub(super) fn view(request: &Request) -> Option<Builder> {
+pub(in crate::ops) fn view(request: &Request) -> Option<Builder> {
     let (x, out) = (request.data()?, &request.out().dims);
     copy(request, |at| Some(viewed(&x.dims, out, at)))
 }
@@ -83,7 +83,7 @@ pub(super) fn split(dims: &[Dim], position: &Scalar) -> Vec<Scalar> {
 }
 
 /// `triu` and `tril`: a part of the elements, zeros elsewhere.
-pub(super) fn triangle(request: &Request) -> Option<Builder> {
+pub(in crate::ops) fn triangle(request: &Request) -> Option<Builder> {
     let k = request.number("k")?;
     let mut builder = Builder::new(request);
     let (x, output) = (builder.input("x")?, builder.output());
@@ -98,7 +98,7 @@ pub(super) fn triangle(request: &Request) -> Option<Builder> {
 }
 
 /// Movements whose source index is a formula of the index.
-pub(super) fn mapped(request: &Request) -> Option<Builder> {
+pub(in crate::ops) fn mapped(request: &Request) -> Option<Builder> {
     let x = request.data()?;
     match request.row.name {
         "flip" => flip(request, x),

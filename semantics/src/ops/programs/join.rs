@@ -4,15 +4,15 @@ use super::Request;
 use super::builder::Builder;
 use super::creation;
 use super::movement::{moved, with};
-use relax_semantics::formula::{Scalar, select};
-use relax_semantics::ops::Known;
+use crate::formula::{Scalar, select};
+use crate::ops::Known;
 use relax_syntax::dim::Dim;
 
 /// Beyond that many tensors a choice among them is no program to read.
 const MOST: usize = 64;
 
 /// `concat` and `stack`: each element is chosen by its index along the axis.
-pub(super) fn joined(request: &Request) -> Option<Builder> {
+pub(in crate::ops) fn joined(request: &Request) -> Option<Builder> {
     let is_stack = request.row.name == "stack";
     let out = request.out();
     let axis = if request.is_none("axis") { 0 } else { request.axis("axis", out.rank())? };
@@ -44,7 +44,7 @@ pub(super) fn joined(request: &Request) -> Option<Builder> {
 }
 
 /// `split`: each part by itself, from where it starts.
-pub(super) fn split(request: &Request) -> Option<Builder> {
+pub(in crate::ops) fn split(request: &Request) -> Option<Builder> {
     let x = request.data()?;
     let axis = request.axis("axis", x.rank())?;
     let starts = starts(request, &x.dims[axis])?;
@@ -78,7 +78,7 @@ fn without_zero(product: Scalar) -> Scalar {
 }
 
 /// `meshgrid`: grid `i` varies along its own axis.
-pub(super) fn meshgrid(request: &Request) -> Option<Builder> {
+pub(in crate::ops) fn meshgrid(request: &Request) -> Option<Builder> {
     let exchanged = !request.is_none("indexing") && request.str("indexing")? == "xy";
     let mut builder = Builder::new(request);
     let inputs = builder.list("tensors");
@@ -92,7 +92,7 @@ pub(super) fn meshgrid(request: &Request) -> Option<Builder> {
 }
 
 /// `dropout`, as it is at inference: the data, and ones.
-pub(super) fn dropout(request: &Request) -> Option<Builder> {
+pub(in crate::ops) fn dropout(request: &Request) -> Option<Builder> {
     let mut builder = Builder::new(request);
     let data = builder.input("data")?;
     let [kept, mask] = builder.outputs.clone().try_into().ok()?;

@@ -2,17 +2,14 @@
 
 use super::Request;
 use super::builder::Builder;
-use relax_semantics::formula::{Scalar, select};
-use relax_semantics::ops::Known;
+use crate::formula::{Scalar, select};
+use crate::ops::Known;
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
 
 /// One value everywhere.
-pub(super) static NAMES: &[&str] =
-    &["zeros", "zeros_like", "ones", "ones_like", "full", "full_like"];
-
-/// An operator of [`NAMES`].
-pub(super) fn constant(request: &Request) -> Option<Builder> {
+/// A tensor of one value.
+pub(in crate::ops) fn constant(request: &Request) -> Option<Builder> {
     let mut builder = Builder::new(request);
     let output = builder.output();
     let fill = builder.input("fill_value");
@@ -60,7 +57,7 @@ pub(super) fn integer(dtype: DType, value: i64) -> Scalar {
 }
 
 /// `start + i * step`
-pub(super) fn arange(request: &Request) -> Option<Builder> {
+pub(in crate::ops) fn arange(request: &Request) -> Option<Builder> {
     let is_number =
         |name: &str| matches!(request.attrs.get(name), Some(Known::Dim(_) | Known::Float(_)));
     if !is_number("start") || !is_number("step") {
@@ -95,7 +92,7 @@ fn wide(index: Scalar) -> Scalar {
 }
 
 /// `eye` and `eye_like`
-pub(super) fn eye(request: &Request) -> Option<Builder> {
+pub(in crate::ops) fn eye(request: &Request) -> Option<Builder> {
     let k = request.number("k")?;
     let mut builder = Builder::new(request);
     let output = builder.output();
@@ -110,7 +107,7 @@ pub(super) fn eye(request: &Request) -> Option<Builder> {
 }
 
 /// `size(x)`: the product of dims modulo 2⁶⁴, for in i64 a factor may leave it before another one is 0.
-pub(super) fn size(request: &Request) -> Option<Builder> {
+pub(in crate::ops) fn size(request: &Request) -> Option<Builder> {
     let mut builder = Builder::new(request);
     let (x, output) = (builder.input("expr")?, builder.output());
     let factors = x.dims.iter().map(|dim| Scalar::from(dim).into_dtype(DType::U64));
@@ -121,7 +118,7 @@ pub(super) fn size(request: &Request) -> Option<Builder> {
 }
 
 /// `shape_to_tensor(s)`: a store for each dim.
-pub(super) fn dims(request: &Request) -> Option<Builder> {
+pub(in crate::ops) fn dims(request: &Request) -> Option<Builder> {
     let dims = request.indices("expr")?;
     let mut builder = Builder::new(request);
     let output = builder.output();

@@ -5,12 +5,12 @@ use super::builder::Builder;
 use super::movement::{flat, split, viewed};
 use super::reduction::Axes;
 use super::total::{Total, wide};
-use relax_semantics::formula::{Scalar, select};
+use crate::formula::{Scalar, select};
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::tensor::BinOp;
 
 /// `cumsum` and `cumprod`: a state goes along the axis.
-pub(super) fn scan(request: &Request) -> Option<Builder> {
+pub(in crate::ops) fn scan(request: &Request) -> Option<Builder> {
     let exclusive = request.bool("exclusive")?;
     let is_sum = request.row.name == "cumsum";
     let out = request.out();
@@ -57,7 +57,7 @@ pub(super) fn scan(request: &Request) -> Option<Builder> {
 }
 
 /// `argmax` and `argmin`: the place of the first NaN, or of the first of the greatest or least.
-pub(super) fn arg(request: &Request) -> Option<Builder> {
+pub(in crate::ops) fn arg(request: &Request) -> Option<Builder> {
     let op = if request.row.name == "argmax" { BinOp::Greater } else { BinOp::Less };
     let axes = Axes::of(request)?;
     let mut builder = Builder::new(request);

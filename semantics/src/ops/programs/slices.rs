@@ -4,8 +4,8 @@ use super::Request;
 use super::builder::{Buffer, Builder};
 use super::creation::number;
 use super::movement::{moved, with};
-use relax_semantics::formula::{Scalar, select};
-use relax_semantics::ops::Known;
+use crate::formula::{Scalar, select};
+use crate::ops::Known;
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::tensor::TExpr;
@@ -60,7 +60,7 @@ fn first(begin: Scalar, n: &Scalar, low: i64, high: &Scalar) -> Scalar {
 }
 
 /// `strided_slice`: its bounds say where it begins, the dims of the result how far it goes.
-pub(super) fn slice(request: &Request) -> Option<Builder> {
+pub(in crate::ops) fn slice(request: &Request) -> Option<Builder> {
     let x = request.data()?;
     let axes = request.axes("axes", x.rank())??;
     let begins = request.indices("begin")?;
@@ -82,7 +82,7 @@ pub(super) fn slice(request: &Request) -> Option<Builder> {
 }
 
 /// `slice_scatter`: all of the data, then the slice over it.
-pub(super) fn slice_scatter(request: &Request) -> Option<Builder> {
+pub(in crate::ops) fn slice_scatter(request: &Request) -> Option<Builder> {
     let axis = request.axis("axis", request.data()?.rank())?;
     let (start, step) = (request.number("start")?, request.number("step")?);
     let mut builder = Builder::new(request);
@@ -100,7 +100,7 @@ pub(super) fn slice_scatter(request: &Request) -> Option<Builder> {
 }
 
 /// `pad`: what lies outside of the data finds its element by the mode.
-pub(super) fn pad(request: &Request) -> Option<Builder> {
+pub(in crate::ops) fn pad(request: &Request) -> Option<Builder> {
     let (mode, widths) = (request.str("pad_mode")?, request.ints("pad_width")?);
     let mut builder = Builder::new(request);
     let (data, output) = (builder.input("data")?, builder.output());
@@ -153,7 +153,7 @@ impl Described {
 }
 
 /// `dynamic_strided_slice`: how many elements of each axis it takes.
-pub(super) fn dynamic_extents(request: &Request) -> Option<Builder> {
+pub(in crate::ops) fn dynamic_extents(request: &Request) -> Option<Builder> {
     let dims = request.data()?.dims.clone();
     let mut builder = Builder::new(request);
     let (described, output) = (Described::of(&builder)?, builder.output());
@@ -183,7 +183,7 @@ pub(super) fn dynamic_extents(request: &Request) -> Option<Builder> {
 }
 
 /// `dynamic_strided_slice`: its vectors say where it begins, the dims of the result how far it goes.
-pub(super) fn dynamic(request: &Request) -> Option<Builder> {
+pub(in crate::ops) fn dynamic(request: &Request) -> Option<Builder> {
     let mut builder = Builder::new(request);
     let (described, x) = (Described::of(&builder)?, builder.input("x")?);
     let output = builder.output();

@@ -7,13 +7,13 @@ use super::movement::stretched;
 use super::normalization::Lanes;
 use super::reduction::{Axes, summed};
 use super::total::Total;
-use relax_semantics::formula::{Scalar, select};
+use crate::formula::{Scalar, select};
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::tensor::Intrinsic;
 
 /// `attention`: query is (b, s, h, d), key (b, t, k, d), value (b, t, v, e), the result (b, s, h, e).
-pub(super) fn attention(request: &Request) -> Option<Builder> {
+pub(in crate::ops) fn attention(request: &Request) -> Option<Builder> {
     let mut builder = Builder::new(request);
     let [query, key, value] =
         [builder.input("query")?, builder.input("key")?, builder.input("value")?];

@@ -5,8 +5,8 @@
 use super::Request;
 use super::builder::{Buffer, Builder};
 use super::movement::{broadcast_index, stretched};
-use relax_semantics::formula::Scalar;
-use relax_semantics::ops::{Element, Elementwise, Layout, Partial, normalize_axis};
+use crate::formula::Scalar;
+use crate::ops::{Element, Elementwise, Layout, Partial, normalize_axis};
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::tensor::BinOp;
@@ -88,7 +88,7 @@ fn required(
 }
 
 /// `power(x1, x2)`. That of integers is a product with a factor for each bit of the exponent.
-pub(super) fn power(request: &Request) -> Option<Builder> {
+pub(in crate::ops) fn power(request: &Request) -> Option<Builder> {
     let (own, dtype) = (request.row.elementwise()?, request.data()?.dtype);
     if dtype.is_float() {
         return elementwise(request, own);

@@ -5,13 +5,13 @@
 //! expression of variables and dims that stand alone elsewhere; any other expression is taken for one unknown.
 
 use super::TensorSpec;
-use relax_semantics::ops::Known;
+use crate::ops::Known;
 use relax_syntax::Name;
 use relax_syntax::dim::{Dim, DimOp};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The names that a program gives to the dims of a call.
-pub(crate) struct Renaming {
+pub struct Renaming {
     bound: BTreeSet<Name>,
     /// Expressions that are dims.
     whole: BTreeSet<Dim>,
@@ -21,7 +21,7 @@ pub(crate) struct Renaming {
 
 impl Renaming {
     /// For the tensors of a call, in the order of the program's buffers.
-    pub(crate) fn of<'a>(tensors: impl Iterator<Item = &'a TensorSpec>) -> Self {
+    pub fn of<'a>(tensors: impl Iterator<Item = &'a TensorSpec>) -> Self {
         let (mut bound, mut whole) = (BTreeSet::new(), BTreeSet::new());
         for dim in tensors.flat_map(|tensor| &tensor.dims) {
             match dim {
@@ -34,7 +34,7 @@ impl Renaming {
     }
 
     /// A tensor as the program declares it.
-    pub(crate) fn tensor(&mut self, tensor: &TensorSpec) -> TensorSpec {
+    pub fn tensor(&mut self, tensor: &TensorSpec) -> TensorSpec {
         let dims = tensor.dims.iter().map(|dim| self.dim(dim)).collect();
         TensorSpec { dims, dtype: tensor.dtype }
     }
@@ -70,7 +70,7 @@ impl Renaming {
 
     /// A value of the text as the program sees it. A dim that it cannot compute without leaving i64
     /// where the call would not is a scalar of its own, whose value the call gives.
-    pub(crate) fn known(&mut self, known: &Known) -> Known {
+    pub fn known(&mut self, known: &Known) -> Known {
         match known {
             Known::Dim(dim @ Dim::Int(_)) => Known::Dim(dim.clone()),
             Known::Dim(dim @ Dim::Var(name)) if self.bound.contains(name) => {
@@ -92,7 +92,7 @@ impl Renaming {
     }
 
     /// The scalars, in the order of their names, and their values in the call.
-    pub(crate) fn unknown(self) -> (Vec<Name>, Vec<Dim>) {
+    pub fn unknown(self) -> (Vec<Name>, Vec<Dim>) {
         let mut all: Vec<_> = self.scalars.into_iter().collect();
         all.sort_by_key(|(_, (at, _))| *at);
         all.into_iter().map(|(dim, (_, name))| (name, dim)).unzip()

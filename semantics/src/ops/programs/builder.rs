@@ -1,9 +1,8 @@
 //! Tensor programs, statement by statement, in the order of their text.
 
-use super::{Request, TensorSpec};
-use relax_runtime::program::Numerics;
-use relax_semantics::formula::Scalar;
-use relax_semantics::tir::walk::loaded;
+use super::{Request, Sums, TensorSpec};
+use crate::formula::Scalar;
+use crate::tir::walk::loaded;
 use relax_syntax::Name;
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
@@ -49,7 +48,7 @@ impl Buffer {
 }
 
 /// A program that is being written.
-pub(super) struct Builder {
+pub struct Builder {
     program: TensorProgram,
     body: Vec<Stmt>,
     /// Loops around the statement that is written next.
@@ -78,7 +77,7 @@ impl Builder {
             scalars: Vec::new(),
         };
         let (inputs, outputs) = (Vec::new(), Vec::new());
-        let compensates = request.numerics == Numerics::Exact;
+        let compensates = request.sums == Sums::Compensated;
         let body = Vec::new();
         let mut builder =
             Self { program, body, depth: 0, counted: 0, inputs, outputs, compensates };

@@ -6,13 +6,13 @@ use super::builder::{Buffer, Builder};
 use super::movement::moved;
 use super::reduction::{Axes, summed};
 use super::total::{Total, count};
-use relax_semantics::formula::Scalar;
+use crate::formula::Scalar;
 use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::tensor::Intrinsic;
 
 /// `softmax` and `log_softmax`
-pub(super) fn softmax(request: &Request) -> Option<Builder> {
+pub(in crate::ops) fn softmax(request: &Request) -> Option<Builder> {
     let is_log = request.row.name == "nn.log_softmax";
     let rank = request.data()?.rank();
     let axis = request.axis("axis", rank)?;
@@ -116,7 +116,7 @@ fn scaled(
 }
 
 /// `layer_norm` and `rms_norm`
-pub(super) fn over_axes(request: &Request) -> Option<Builder> {
+pub(in crate::ops) fn over_axes(request: &Request) -> Option<Builder> {
     let rank = request.data()?.rank();
     let positions = request.axes("axes", rank)??;
     let epsilon = request.float("epsilon")?;
@@ -169,7 +169,7 @@ fn write(
 }
 
 /// `group_norm` and `instance_norm`: groups are runs of channels, or single ones.
-pub(super) fn by_channel(request: &Request) -> Option<Builder> {
+pub(in crate::ops) fn by_channel(request: &Request) -> Option<Builder> {
     let rank = request.data()?.rank();
     let channel = request.axis("channel_axis", rank)?;
     let reduced = request.axes("axes", rank)??;
@@ -209,7 +209,7 @@ pub(super) fn by_channel(request: &Request) -> Option<Builder> {
 }
 
 /// `batch_norm`: by the statistics of the data in training, else by the running ones.
-pub(super) fn batch_norm(request: &Request) -> Option<Builder> {
+pub(in crate::ops) fn batch_norm(request: &Request) -> Option<Builder> {
     let rank = request.data()?.rank();
     let channel = request.axis("axis", rank)?;
     let (epsilon, momentum) = (request.float("epsilon")?, request.float("momentum")?);

@@ -5,7 +5,7 @@ use super::Request;
 use super::builder::{Buffer, Builder};
 use super::pooling::{Layout, Window};
 use super::reduction::{stored, summed, total};
-use relax_semantics::formula::{Scalar, select};
+use crate::formula::{Scalar, select};
 use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::dtype::DType;
 
@@ -13,12 +13,12 @@ use relax_syntax::dtype::DType;
 const KERNEL: [&str; 3] = ["OI", "OIW", "OIHW"];
 
 /// `conv1d` and `conv2d`
-pub(super) fn forward(request: &Request) -> Option<Builder> {
+pub(in crate::ops) fn forward(request: &Request) -> Option<Builder> {
     convolution(request, false)
 }
 
 /// `conv1d_transpose` and `conv2d_transpose`
-pub(super) fn transposed(request: &Request) -> Option<Builder> {
+pub(in crate::ops) fn transposed(request: &Request) -> Option<Builder> {
     convolution(request, true)
 }
 

@@ -5,7 +5,7 @@ use super::Request;
 use super::builder::{Buffer, Builder};
 use super::movement::moved;
 use super::total::{Total, count, wide};
-use relax_semantics::formula::{Scalar, extremum, select};
+use crate::formula::{Scalar, extremum, select};
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::tensor::BinOp;
@@ -61,7 +61,7 @@ impl Axes {
 }
 
 /// `sum`, `mean` and `prod`.
-pub(super) fn fold(request: &Request) -> Option<Builder> {
+pub(in crate::ops) fn fold(request: &Request) -> Option<Builder> {
     let axes = Axes::of(request)?;
     let mut builder = Builder::new(request);
     let (x, output) = (builder.input("x")?, builder.output());
@@ -171,7 +171,7 @@ fn product(builder: &mut Builder, axes: &Axes, x: &Buffer, output: &Buffer) {
 }
 
 /// `max` and `min`; what is reduced is not empty, so the first element is there to begin with.
-pub(super) fn extreme(request: &Request) -> Option<Builder> {
+pub(in crate::ops) fn extreme(request: &Request) -> Option<Builder> {
     let op = if request.row.name == "max" { BinOp::Max } else { BinOp::Min };
     let axes = Axes::of(request)?;
     let mut builder = Builder::new(request);
@@ -189,7 +189,7 @@ pub(super) fn extreme(request: &Request) -> Option<Builder> {
 }
 
 /// `variance` and `std`: the mean, then the mean of the squared distances from it.
-pub(super) fn variance(request: &Request) -> Option<Builder> {
+pub(in crate::ops) fn variance(request: &Request) -> Option<Builder> {
     let is_root = request.row.name == "std";
     let axes = Axes::of(request)?;
     let mut builder = Builder::new(request);
@@ -213,7 +213,7 @@ pub(super) fn variance(request: &Request) -> Option<Builder> {
 }
 
 /// The sums that undo a broadcast: over what the result does not have, and over what is 1 there.
-pub(super) fn collapse(request: &Request) -> Option<Builder> {
+pub(in crate::ops) fn collapse(request: &Request) -> Option<Builder> {
     let (data, out) = (request.data()?, request.out());
     let led = data.rank() - out.rank();
     let own = |axis: usize| axis.checked_sub(led).map(|at| &out.dims[at]);
@@ -246,7 +246,7 @@ pub(super) fn collapse(request: &Request) -> Option<Builder> {
 }
 
 /// `-sum(predictions * labels)`, divided by the first of two or more dims.
-pub(super) fn cross_entropy(request: &Request) -> Option<Builder> {
+pub(in crate::ops) fn cross_entropy(request: &Request) -> Option<Builder> {
     let mut builder = Builder::new(request);
     let (predictions, labels) = (builder.input("predictions")?, builder.input("labels")?);
     let output = builder.output();

@@ -5,7 +5,7 @@ use super::builder::{Buffer, Builder};
 use super::creation::integer;
 use super::movement::{flat, split, with};
 use super::reduction::Axes;
-use relax_semantics::formula::{Scalar, select};
+use crate::formula::{Scalar, select};
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::tensor::BinOp;
@@ -149,7 +149,7 @@ fn order_of(builder: &mut Builder, x: &Buffer, items: &Items, order_: Order) -> 
 }
 
 /// `sort`, `argsort` and `topk`: the first of the elements in order, as many as the result has.
-pub(super) fn sorted(request: &Request) -> Option<Builder> {
+pub(in crate::ops) fn sorted(request: &Request) -> Option<Builder> {
     let x = request.data()?;
     let axis = request.axis("axis", x.rank())?;
     let name = request.row.name;
@@ -201,7 +201,7 @@ fn wants_values(request: &Request) -> Option<Vec<bool>> {
 }
 
 /// The lower median: the element in the middle of the order, or the first NaN.
-pub(super) fn median(request: &Request) -> Option<Builder> {
+pub(in crate::ops) fn median(request: &Request) -> Option<Builder> {
     let axes = Axes::of(request)?;
     let mut builder = Builder::new(request);
     let (x, outputs) = (builder.input("x")?, builder.outputs.clone());

@@ -6,7 +6,7 @@ use super::builder::{Buffer, Builder};
 use super::indexing::{Broadcasted, Negative, Tuples};
 use super::movement::{broadcast_index, with};
 use super::total::wide;
-use relax_semantics::formula::{Scalar, extremum};
+use crate::formula::{Scalar, extremum};
 use relax_syntax::ir::tensor::BinOp;
 
 /// The result while it is written: the data, in f64 where what is written is combined and rounded once.
@@ -58,7 +58,7 @@ impl Written {
 }
 
 /// `scatter_elements`: each update goes to its own place, with the element along the axis.
-pub(super) fn scatter_elements(request: &Request) -> Option<Builder> {
+pub(in crate::ops) fn scatter_elements(request: &Request) -> Option<Builder> {
     let axis = request.axis("axis", request.data()?.rank())?;
     let mut builder = Builder::new(request);
     let (data, indices) = (builder.input("data")?, builder.input("indices")?);
@@ -75,7 +75,7 @@ pub(super) fn scatter_elements(request: &Request) -> Option<Builder> {
 }
 
 /// `scatter_nd`: slices go to where the tuples of indices say.
-pub(super) fn scatter_nd(request: &Request) -> Option<Builder> {
+pub(in crate::ops) fn scatter_nd(request: &Request) -> Option<Builder> {
     let mut builder = Builder::new(request);
     let (data, indices) = (builder.input("data")?, builder.input("indices")?);
     let updates = builder.input("updates")?;
@@ -91,7 +91,7 @@ pub(super) fn scatter_nd(request: &Request) -> Option<Builder> {
 }
 
 /// `index_put`: values go to where the index tensors say together.
-pub(super) fn index_put(request: &Request) -> Option<Builder> {
+pub(in crate::ops) fn index_put(request: &Request) -> Option<Builder> {
     let mut builder = Builder::new(request);
     let (data, values) = (builder.input("data")?, builder.input("values")?);
     let indices = Broadcasted::of(builder.list("indices"), "index_put/C4")?;

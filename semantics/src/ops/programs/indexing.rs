@@ -7,7 +7,7 @@ use super::creation::number;
 use super::movement::{broadcast_index, flat, with};
 use super::ranking::{Order, is_before, is_equal};
 use super::total::Total;
-use relax_semantics::formula::{Scalar, select};
+use crate::formula::{Scalar, select};
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::tensor::BinOp;
@@ -70,7 +70,7 @@ const OUT_OF_RANGE: &str = "an index must satisfy 0 <= index < {}, found {}";
 const OUT_OF_BOTH: &str = "an index must satisfy -{} <= index < {}, found {}";
 
 /// `take`: indices are checked before anything is taken, as an empty result has some to check, too.
-pub(super) fn take(request: &Request) -> Option<Builder> {
+pub(in crate::ops) fn take(request: &Request) -> Option<Builder> {
     let x = request.data()?;
     let axis = if request.is_none("axis") { 0 } else { request.axis("axis", x.rank())? };
     let mode = request.str("mode")?;
@@ -129,7 +129,7 @@ pub(super) fn take(request: &Request) -> Option<Builder> {
 }
 
 /// `one_hot`: an element that is no index of the new axis meets none.
-pub(super) fn one_hot(request: &Request) -> Option<Builder> {
+pub(in crate::ops) fn one_hot(request: &Request) -> Option<Builder> {
     let out = request.out();
     let axis = request.axis("axis", out.rank())?;
     let mut builder = Builder::new(request);
@@ -148,7 +148,7 @@ pub(super) fn one_hot(request: &Request) -> Option<Builder> {
 }
 
 /// `bucketize`: how many boundaries come before each element.
-pub(super) fn bucketize(request: &Request) -> Option<Builder> {
+pub(in crate::ops) fn bucketize(request: &Request) -> Option<Builder> {
     let right = request.bool("right")?;
     let mut builder = Builder::new(request);
     let (input, bounds) = (builder.input("input_tensor")?, builder.input("boundaries")?);
@@ -166,7 +166,7 @@ pub(super) fn bucketize(request: &Request) -> Option<Builder> {
 }
 
 /// `gather_elements`: the index of the result, with the element along the axis.
-pub(super) fn gather_elements(request: &Request) -> Option<Builder> {
+pub(in crate::ops) fn gather_elements(request: &Request) -> Option<Builder> {
     let axis = request.axis("axis", request.data()?.rank())?;
     let mut builder = Builder::new(request);
     let (data, indices) = (builder.input("data")?, builder.input("indices")?);
@@ -240,7 +240,7 @@ impl Tuples {
 }
 
 /// `gather_nd`: what each tuple of indices means.
-pub(super) fn gather_nd(request: &Request) -> Option<Builder> {
+pub(in crate::ops) fn gather_nd(request: &Request) -> Option<Builder> {
     let batch = usize::try_from(request.int("batch_dims")?).ok()?;
     let mut builder = Builder::new(request);
     let (data, indices) = (builder.input("data")?, builder.input("indices")?);
@@ -318,7 +318,7 @@ impl Broadcasted {
 }
 
 /// `index_tensor`: what the index tensors mean together.
-pub(super) fn index_tensor(request: &Request) -> Option<Builder> {
+pub(in crate::ops) fn index_tensor(request: &Request) -> Option<Builder> {
     let mut builder = Builder::new(request);
     let (data, output) = (builder.input("data")?, builder.output());
     let indices = Broadcasted::of(builder.list("indices"), "index_tensor/C4")?;
@@ -335,7 +335,7 @@ pub(super) fn index_tensor(request: &Request) -> Option<Builder> {
 
 /// `nll_loss`: targets are checked first, in row-major order; each but the one that is ignored has the negative of its
 /// prediction, times its weight.
-pub(super) fn nll_loss(request: &Request) -> Option<Builder> {
+pub(in crate::ops) fn nll_loss(request: &Request) -> Option<Builder> {
     let (ignored, reduction) = (request.number("ignore_index")?, request.str("reduction")?);
     let mut builder = Builder::new(request);
     let (predictions, targets) = (builder.input("predictions")?, builder.input("targets")?);
@@ -409,7 +409,7 @@ fn is_true(x: &Buffer, at: &[Scalar]) -> Scalar {
 }
 
 /// How many elements `nonzero` finds.
-pub(super) fn nonzero_count(request: &Request) -> Option<Builder> {
+pub(in crate::ops) fn nonzero_count(request: &Request) -> Option<Builder> {
     let mut builder = Builder::new(request);
     let (x, output) = (builder.input("x")?, builder.output());
     builder.nest(&[], |builder, _| {
@@ -423,7 +423,7 @@ pub(super) fn nonzero_count(request: &Request) -> Option<Builder> {
 }
 
 /// `nonzero`: the indices of what is found, in row-major order.
-pub(super) fn nonzero(request: &Request) -> Option<Builder> {
+pub(in crate::ops) fn nonzero(request: &Request) -> Option<Builder> {
     let mut builder = Builder::new(request);
     let (x, output) = (builder.input("x")?, builder.output());
     // Every place gets indices, which only the count knows: so that others see it too, something is written to each before.

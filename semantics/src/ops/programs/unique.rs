@@ -4,7 +4,7 @@ use super::Request;
 use super::builder::{Buffer, Builder};
 use super::ranking::{Items, Order, is_before, order};
 use super::reduction::Axes;
-use relax_semantics::formula::{Scalar, select};
+use crate::formula::{Scalar, select};
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::tensor::BinOp;
@@ -92,7 +92,7 @@ impl Compared {
 }
 
 /// How many different items there are.
-pub(super) fn count(request: &Request) -> Option<Builder> {
+pub(in crate::ops) fn count(request: &Request) -> Option<Builder> {
     let mut builder = Builder::new(request);
     let compared = Compared::of(request, &mut builder)?;
     let output = builder.output();
@@ -108,7 +108,7 @@ pub(super) fn count(request: &Request) -> Option<Builder> {
 }
 
 /// The different items, and where each first is, which one each item is and how often it is there.
-pub(super) fn unique(request: &Request) -> Option<Builder> {
+pub(in crate::ops) fn unique(request: &Request) -> Option<Builder> {
     let mut builder = Builder::new(request);
     let compared = Compared::of(request, &mut builder)?;
     let wanted = ["return_index", "return_inverse", "return_counts"];

@@ -3,25 +3,25 @@
 use super::Request;
 use super::builder::Builder;
 use super::movement::{copy, with};
-use relax_semantics::formula::Scalar;
-use relax_semantics::ops::Known;
+use crate::formula::Scalar;
+use crate::ops::Known;
 use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::tensor::{BinOp, Intrinsic};
 
 /// `allgather(x, workers)`: x over and over along dim 0.
-pub(super) fn all_gather(request: &Request) -> Option<Builder> {
+pub(in crate::ops) fn all_gather(request: &Request) -> Option<Builder> {
     let x = request.data()?;
     copy(request, |at| Some(with(at, 0, at[0].clone() % &x.dims[0])))
 }
 
 /// `scatter_from_worker0`: the first part, whose indices are those of the whole.
-pub(super) fn scatter(request: &Request) -> Option<Builder> {
+pub(in crate::ops) fn scatter(request: &Request) -> Option<Builder> {
     copy(request, |at| Some(at.to_vec()))
 }
 
 /// `all_to_all`: the first part along one axis, over and over along the other one.
-pub(super) fn all_to_all(request: &Request) -> Option<Builder> {
+pub(in crate::ops) fn all_to_all(request: &Request) -> Option<Builder> {
     let x = request.data()?;
     let (split, concat) =
         (request.axis("split_axis", x.rank())?, request.axis("concat_axis", x.rank())?);
@@ -34,7 +34,7 @@ pub(super) fn all_to_all(request: &Request) -> Option<Builder> {
 }
 
 /// `reduce_scatter`: the first part, of as many equal tensors as there are workers reduced to one.
-pub(super) fn reduce_scatter(request: &Request) -> Option<Builder> {
+pub(in crate::ops) fn reduce_scatter(request: &Request) -> Option<Builder> {
     let (x, workers) = (request.data()?, workers(request)?);
     match request.str("op_type")? {
         // What is not 0 is true, and stays so.

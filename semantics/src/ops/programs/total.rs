@@ -2,7 +2,7 @@
 //! addition carried along (Neumaier 1974) unless sums may be reassociated, of integers in their own dtype.
 
 use super::builder::{Buffer, Builder};
-use relax_semantics::formula::{Scalar, select};
+use crate::formula::{Scalar, select};
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::tensor::BinOp;
