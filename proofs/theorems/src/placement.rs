@@ -7,12 +7,12 @@
 
 mod linear;
 
-use crate::denotation::computed::{self, Op, Tensor};
 use crate::denotation::denoter::Denoter;
 use crate::denotation::fuel;
-use crate::denotation::program::rebuilt;
+use crate::denotation::program::{Asked, rebuilt};
 use crate::denotation::ranges::assume_index;
-use crate::denotation::term::{FoldOp, Known, Reals, Term, Test, mentions, unknown};
+use crate::denotation::stepwise::{Op, Steps, Tensor};
+use crate::denotation::term::{FoldOp, Known, Reals, Term, Test, mentions};
 use crate::denotation::theorem::{compare, said};
 use crate::rules::rule::{self, Arg, Axis, ElementType, Node, Operand, Param};
 use crate::validation::prove::spelled;
@@ -145,7 +145,7 @@ fn by_steps(
     let (mut tensors, mut attrs) = (Vec::new(), BTreeMap::new());
     let tensor = |number: usize| {
         let (dims, dtype) = call.operands[number].clone();
-        Tensor { name: name_of(number), dims, dtype }
+        Tensor { name: name_of(number), dims, dtype, range: None }
     };
     for (param, arg) in call.row.params.iter().zip(&call.args) {
         match arg {
@@ -156,9 +156,8 @@ fn by_steps(
             Argument::Known(known) => drop(attrs.insert(param.name, known.clone())),
         }
     }
-    let results = call.results.clone();
-    let mut op = Op { row: call.row, tensors, attrs, results, facts, fresh };
-    computed::element(&mut op, part, at).unwrap_or_else(|| unknown("no index function is known"))
+    let op = Op { row: call.row, tensors, attrs, results: call.results.clone() };
+    Steps::of(&op, Asked::Elements, facts, fresh)?.element(part, at, facts, fresh)
 }
 
 /// A fresh index in each dim.

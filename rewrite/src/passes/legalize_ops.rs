@@ -44,8 +44,8 @@ use relax_syntax::ir::{
 };
 use relax_syntax::span::Span;
 pub use remaining::{remaining_table, why_it_stays};
+use results::Results;
 pub use results::is_elementwise;
-use results::{MOVES, Results};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The record.
@@ -221,7 +221,7 @@ impl Legalizer<'_> {
 
     /// The elements of a constant stay the same where it is only moved.
     fn moves(&mut self, row: &Operator, args: &[Atom], var: VarId) {
-        if MOVES.contains(&row.name)
+        if row.moves_elements()
             && let Some(range) = args.first().and_then(|atom| self.range(atom))
             && args[1..].iter().all(|atom| known_atom(atom).is_some())
         {

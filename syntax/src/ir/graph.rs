@@ -190,6 +190,15 @@ pub struct Constant {
     pub data: Literals,
 }
 
+impl Constant {
+    /// The least and the greatest of its elements, if they are integers and there are some.
+    #[must_use]
+    pub fn integer_range(&self) -> Option<(i128, i128)> {
+        let Literals::Int(values) = &self.data else { return None };
+        Some((*values.iter().min()?, *values.iter().max()?))
+    }
+}
+
 /// The elements of a [`Constant`].
 #[derive(Clone, Debug)]
 pub enum Literals {

@@ -6,7 +6,6 @@
 //! are: what is known of functions ([`functions`], [`laws`], [`reals`]) and reductions ([`folds`]) is applied, and
 //! indices are compared by the prover of dims. [`theorem`] puts this together for a rule.
 
-pub(crate) mod computed;
 pub(crate) mod denoter;
 mod equality;
 mod folds;
@@ -20,5 +19,6 @@ pub(crate) mod program;
 pub(crate) mod ranges;
 mod ratio;
 mod reals;
+pub(crate) mod stepwise;
 pub(crate) mod term;
 pub(crate) mod theorem;

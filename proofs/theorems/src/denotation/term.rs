@@ -134,6 +134,58 @@ impl Term {
     }
 }
 
+impl Term {
+    /// Whether both are the same but for the names of their binders.
+    pub(crate) fn is_like(&self, other: &Term) -> bool {
+        alike(self, other, &mut BTreeMap::new())
+    }
+}
+
+/// `map` gives the variables of `a` for those of binders of `b`. Binders are unique, so one map serves all of them.
+fn alike(a: &Term, b: &Term, map: &mut BTreeMap<Name, Dim>) -> bool {
+    let same = |a: &Dim, b: &Dim, map: &BTreeMap<Name, Dim>| *a == b.substitute(map);
+    let all = |a: &[Dim], b: &[Dim], map: &BTreeMap<Name, Dim>| {
+        a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b, map))
+    };
+    let var = |name: &Name| Dim::Var(name.clone());
+    match (a, b) {
+        (Term::Read(x, at), Term::Read(y, other)) => x == y && all(at, other, map),
+        (Term::Number(d, x), Term::Number(e, y)) => d == e && x.to_bits() == y.to_bits(),
+        (Term::Extent(x), Term::Extent(y)) => same(x, y, map),
+        (Term::Scalar(x), Term::Scalar(y)) => x == y,
+        (Term::Apply(d, f, xs), Term::Apply(e, g, ys)) => {
+            let args = d == e && f == g && xs.len() == ys.len();
+            args && xs.iter().zip(ys).all(|(x, y)| alike(x, y, map))
+        }
+        (Term::If(s, a, c), Term::If(t, b, d)) => {
+            let tests = match (s, t) {
+                (Test::Dims(s), Test::Dims(t)) => *s == substitute_claim(t, map),
+                (Test::Element(s), Test::Element(t)) => alike(s, t, map),
+                _ => false,
+            };
+            tests && alike(a, b, map) && alike(c, d, map)
+        }
+        (Term::Fold(d, f, bx, x), Term::Fold(e, g, by, y)) => {
+            let ops = match (f, g) {
+                (FoldOp::Row(f, at), FoldOp::Row(g, other)) => f == g && all(at, other, map),
+                _ => f == g,
+            };
+            let binders = bx.iter().zip(by).all(|((k, n), (own, extent))| {
+                let fits = same(n, extent, map);
+                map.insert(own.clone(), var(k));
+                fits
+            });
+            d == e && ops && bx.len() == by.len() && binders && alike(x, y, map)
+        }
+        (Term::Lookup(i, (k, n), x), Term::Lookup(j, (own, extent), y)) => {
+            let fits = alike(i, j, map) && same(n, extent, map);
+            map.insert(own.clone(), var(k));
+            fits && alike(x, y, map)
+        }
+        _ => false,
+    }
+}
+
 impl Test {
     pub(crate) fn substitute(&self, map: &BTreeMap<Name, Dim>) -> Test {
         match self {
@@ -149,4 +201,54 @@ pub(crate) fn substitute_claim(claim: &Claim, map: &BTreeMap<Name, Dim>) -> Clai
 
 pub(crate) fn mentions(dim: &Dim, names: &dyn Fn(&Name) -> bool) -> bool {
     !dim.vars_all(&|name| !names(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(at: &str) -> Term {
+        Term::Read("x".into(), vec![Dim::Var(at.into())])
+    }
+
+    fn sum(binder: &str, extent: &str, body: Term) -> Term {
+        let binder = (Name::from(binder), Dim::Var(extent.into()));
+        Term::Fold(Domain::Real, FoldOp::Add, vec![binder], Box::new(body))
+    }
+
+    fn masked(index: &str, limit: &str) -> Term {
+        let claim = Claim::new(
+            Dim::Var(index.into()),
+            relax_syntax::facts::Relation::Less,
+            Dim::Var(limit.into()),
+        );
+        Term::choose(claim, read(index), Term::Number(Domain::Real, 0.0))
+    }
+
+    #[test]
+    fn names_of_binders_do_not_count() {
+        assert!(sum("k", "n", masked("k", "i")).is_like(&sum("j", "n", masked("j", "i"))));
+        let nested =
+            |a, b| sum(a, "n", Term::apply(Domain::Real, "add", vec![read(a), sum(b, a, read(b))]));
+        assert!(nested("k", "l").is_like(&nested("p", "q")));
+    }
+
+    #[test]
+    fn all_else_counts() {
+        let own = sum("k", "n", masked("k", "i"));
+        let others = [
+            sum("j", "m", masked("j", "i")),
+            sum("j", "n", masked("j", "h")),
+            sum("j", "n", masked("i", "i")),
+            sum("j", "n", read("j")),
+            masked("k", "i"),
+        ];
+        assert!(others.iter().all(|other| !own.is_like(other)));
+        let number = |value| Term::Number(Domain::Bits, value);
+        assert!(number(f64::NAN).is_like(&number(f64::NAN)));
+        assert!(!number(0.0).is_like(&number(-0.0)));
+        // A free variable is no binder of the other.
+        assert!(!sum("k", "n", read("i")).is_like(&sum("j", "n", read("j"))));
+        assert!(!sum("k", "n", read("j")).is_like(&sum("j", "n", read("j"))));
+    }
 }

@@ -20,6 +20,7 @@ mod constants;
 mod evaluate;
 mod functions;
 mod libraries;
+mod meanings;
 pub(crate) mod metered;
 mod operators;
 mod programs;
@@ -31,6 +32,7 @@ mod values;
 
 use crate::denotation::fuel;
 use evaluate::Side;
+pub use meanings::compare_meanings;
 use metered::Metered;
 use prove::{Elements, same_stops};
 use relax_syntax::Name;

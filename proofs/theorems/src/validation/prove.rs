@@ -4,10 +4,10 @@ use super::constants::all_integers;
 use super::evaluate::Side;
 use super::stops::Stop;
 use super::values::{Applied, Argument, Call, Def, Id, Table, Value};
-use crate::denotation::computed::{self, Op, Tensor};
 use crate::denotation::denoter::{Denoter, Stops};
-use crate::denotation::program::{self, Called, Written};
+use crate::denotation::program::{self, Asked, Called, Written};
 use crate::denotation::ranges::assume_index;
+use crate::denotation::stepwise::{Op, Steps, Tensor, formula, is_told};
 use crate::denotation::term::{Known, Reals, Term, Test, unknown};
 use crate::denotation::theorem::{alike_stops, compare, said};
 use crate::rules::rule::{self, Arg, Axis, ElementType, Entry, Node, Operand, Param};
@@ -27,6 +27,10 @@ pub(super) struct Elements<'a> {
     shared: BTreeSet<Id>,
     /// Programs that were run.
     ran: BTreeMap<Id, Written>,
+    /// Those of operators.
+    steps: BTreeMap<Id, Known<Steps>>,
+    /// Whether steps come before what rules see.
+    prefers_steps: bool,
     /// How many more entries may be taken apart.
     left: usize,
 }
@@ -35,12 +39,15 @@ pub(super) struct Elements<'a> {
 const MOST: usize = 400;
 /// Entries that only one of two is made of.
 const MOST_APART: usize = 60;
+/// Movements that a constant is followed through.
+const MOST_MOVES: usize = 16;
 /// Entries of both that are few enough to take all of them apart.
 const MOST_TOGETHER: usize = 16;
 
 impl<'a> Elements<'a> {
     pub(super) fn new(table: &'a Table, facts: &'a mut dyn Facts, fresh: &'a mut usize) -> Self {
-        Self { table, facts, fresh, shared: BTreeSet::new(), ran: BTreeMap::new(), left: MOST }
+        let (shared, ran, steps) = (BTreeSet::new(), BTreeMap::new(), BTreeMap::new());
+        Self { table, facts, fresh, shared, ran, steps, prefers_steps: false, left: MOST }
     }
 
     /// An element of an entry, over elements of those that are not taken apart.
@@ -58,7 +65,7 @@ impl<'a> Elements<'a> {
                 return Ok(Term::Read(self.table.name(id), at.to_vec()));
             }
             Def::Unwritten => return unknown("an element that nothing wrote"),
-            Def::Operator(applied, part) => self.of_operator(&applied, part, at)?,
+            Def::Operator(applied, part) => self.of_operator(id, &applied, part, at)?,
             Def::Program(call, buffer) => {
                 if !self.ran.contains_key(&id) {
                     let written = self.run(&call)?;
@@ -93,6 +100,7 @@ impl<'a> Elements<'a> {
             buffers: call.buffers.iter().map(held).collect(),
             shapes: call.shapes.clone(),
             scalars: call.scalars.clone(),
+            asked: Asked::Stops,
         };
         program::run(&called, &mut *self.facts, &mut *self.fresh)
     }
@@ -100,13 +108,75 @@ impl<'a> Elements<'a> {
     fn tensor(&self, id: Id) -> Known<Tensor> {
         match self.table.tensor(id) {
             Some((dims, dtype)) => {
-                Ok(Tensor { name: self.table.name(id), dims: dims.to_vec(), dtype })
+                let (name, dims) = (self.table.name(id), dims.to_vec());
+                Ok(Tensor { name, dims, dtype, range: self.range(id) })
             }
             None => unknown("a tensor of unknown dims"),
         }
     }
 
-    fn of_operator(&mut self, applied: &Applied, part: usize, at: &[Dim]) -> Known<Term> {
+    /// The least and greatest of the integers that a constant spells, or a movement of one.
+    fn range(&self, id: Id) -> Option<(i128, i128)> {
+        // Entries that were proved equal may be made of each other.
+        let mut id = id;
+        for _ in 0..MOST_MOVES {
+            match &self.table.get(self.table.find(id)).def {
+                Def::Constant(constant) => return constant.integer_range(),
+                Def::Operator(applied, _) if applied.row.moves_elements() => {
+                    let Argument::Tensor(moved) = applied.args[0] else { return None };
+                    id = moved;
+                }
+                _ => return None,
+            }
+        }
+        None
+    }
+
+    /// As rules see it, where they say what is computed, for that asks less of dims; else as its steps compute it.
+    fn of_operator(&mut self, id: Id, applied: &Applied, part: usize, at: &[Dim]) -> Known<Term> {
+        if applied.row.elementwise().is_some() {
+            let op = self.operation(applied)?;
+            let term = formula(&op, at, &mut *self.facts, &mut *self.fresh);
+            return term.unwrap_or_else(|| self.by_steps(id, applied, part, at));
+        }
+        if self.prefers_steps {
+            let steps = self.by_steps(id, applied, part, at);
+            return steps.or_else(|_| self.by_rule(applied, part, at));
+        }
+        let seen = self.by_rule(applied, part, at);
+        if seen.as_ref().is_ok_and(is_told) {
+            return seen;
+        }
+        self.by_steps(id, applied, part, at).or(seen)
+    }
+
+    fn by_steps(&mut self, id: Id, applied: &Applied, part: usize, at: &[Dim]) -> Known<Term> {
+        if !self.steps.contains_key(&id) {
+            let steps = self.stepwise(applied, Asked::Elements);
+            self.steps.insert(id, steps);
+        }
+        match &self.steps[&id] {
+            Ok(steps) => steps.element(part, at, &mut *self.facts, &mut *self.fresh),
+            Err(stuck) => Err(stuck.clone()),
+        }
+    }
+
+    fn by_rule(&mut self, applied: &Applied, part: usize, at: &[Dim]) -> Known<Term> {
+        self.with_denoter(applied, |denoter, node| {
+            if applied.results.len() > 1 {
+                denoter.element(&Node::Part(Box::new(node.clone()), part), at)
+            } else {
+                denoter.element(node, at)
+            }
+        })
+    }
+
+    fn stepwise(&mut self, applied: &Applied, asked: Asked) -> Known<Steps> {
+        let op = self.operation(applied)?;
+        Steps::of(&op, asked, &mut *self.facts, &mut *self.fresh)
+    }
+
+    fn operation(&self, applied: &Applied) -> Known<Op> {
         let (mut tensors, mut attrs) = (Vec::new(), BTreeMap::new());
         for (param, arg) in applied.row.params.iter().zip(&applied.args) {
             match arg {
@@ -121,24 +191,7 @@ impl<'a> Elements<'a> {
                 }
             }
         }
-        let mut op = Op {
-            row: applied.row,
-            tensors,
-            attrs,
-            results: applied.results.clone(),
-            facts: &mut *self.facts,
-            fresh: &mut *self.fresh,
-        };
-        if let Some(term) = computed::element(&mut op, part, at) {
-            return term;
-        }
-        self.with_denoter(applied, |denoter, node| {
-            if applied.results.len() > 1 {
-                denoter.element(&Node::Part(Box::new(node.clone()), part), at)
-            } else {
-                denoter.element(node, at)
-            }
-        })
+        Ok(Op { row: applied.row, tensors, attrs, results: applied.results.clone() })
     }
 
     /// The call as a rule would state it.
@@ -188,7 +241,16 @@ impl<'a> Elements<'a> {
 
     /// Whether the elements that a stop is about are spelled, and none of them stops the program.
     fn never(&self, stop: &Stops) -> bool {
-        let Some(Term::Read(name, _)) = stop.terms.first() else { return false };
+        let mut read = BTreeSet::new();
+        let asked = stop.terms.first().map(|term| {
+            program::rebuilt(term, &mut |term| {
+                if let Term::Read(name, _) = term {
+                    read.insert(name.clone());
+                }
+                Ok(None)
+            })
+        });
+        let (Some(Ok(_)), Some(name), 1) = (asked, read.first(), read.len()) else { return false };
         let Some(id) = self.table.named(name) else { return false };
         let Def::Constant(constant) = &self.table.get(id).def else { return false };
         let below = match stop.terms.get(1) {
@@ -211,10 +273,13 @@ impl<'a> Elements<'a> {
     fn all_stops(&mut self, stop: &Stop) -> Known<Vec<Stops>> {
         match stop {
             Stop::Program(_, call) => Ok(self.run(call)?.stops),
-            Stop::Operator(_, applied) => self.with_denoter(applied, |denoter, node| {
-                denoter.note_stops(node)?;
-                Ok(std::mem::take(&mut denoter.stops))
-            }),
+            Stop::Operator(_, applied) => match self.stepwise(applied, Asked::Stops) {
+                Ok(steps) => Ok(steps.into_stops()),
+                Err(_) => self.with_denoter(applied, |denoter, node| {
+                    denoter.note_stops(node)?;
+                    Ok(std::mem::take(&mut denoter.stops))
+                }),
+            },
             Stop::Claim(claim) => unknown(format!("only one side checks {claim}")),
             Stop::Opaque(what) => unknown(format!("only one side may stop: {what}")),
         }
@@ -254,8 +319,10 @@ impl<'a> Elements<'a> {
         if first.is_ok() || of_a.len() + of_b.len() > MOST_TOGETHER {
             return first;
         }
-        // What both are made of may hide that they are equal.
+        // What both are made of may hide that they are equal, and so may what rules see.
+        self.prefers_steps = true;
         let second = self.equal_over(BTreeSet::new(), a, b, &x);
+        self.prefers_steps = false;
         if second.is_ok() { second } else { first }
     }
 
@@ -268,6 +335,27 @@ impl<'a> Elements<'a> {
     ) -> Result<(), String> {
         self.shared = shared;
         self.left = MOST;
+        self.alike(dims, |own, at| Ok((own.element(a, at, true)?, own.element(b, at, true)?)))
+    }
+
+    /// Whether rules see an element of an operator's call as its steps compute it.
+    pub(super) fn is_seen_alike(&mut self, id: Id) -> Result<(), String> {
+        let Def::Operator(applied, part) = self.table.get(id).def.clone() else {
+            return Err("no call of an operator".into());
+        };
+        let dims = applied.results[part].0.clone();
+        self.alike(&dims, |own, at| {
+            let seen = own.by_rule(&applied, part, at)?;
+            Ok((seen, own.by_steps(id, &applied, part, at)?))
+        })
+    }
+
+    /// Whether two terms are equal at every index below these extents.
+    fn alike(
+        &mut self,
+        dims: &[Dim],
+        terms: impl FnOnce(&mut Self, &[Dim]) -> Known<(Term, Term)>,
+    ) -> Result<(), String> {
         let mut at = Vec::new();
         self.facts.push();
         for dim in dims {
@@ -276,7 +364,7 @@ impl<'a> Elements<'a> {
             assume_index(&binder, &mut *self.facts);
             at.push(Dim::Var(binder.0));
         }
-        let terms = self.element(a, &at, true).and_then(|a| Ok((a, self.element(b, &at, true)?)));
+        let terms = terms(self, &at);
         let bools = self.bools();
         let outcome = match terms {
             Ok((a, b)) => compare(&a, &b, &mut *self.facts, &bools, &mut Vec::new()),

@@ -1,6 +1,6 @@
 //! Operands of a call as annotations and constants tell them.
 
-use super::results::{range, spec};
+use super::results::spec;
 use super::{Call, Legalizer};
 use relax_semantics::ops::Known;
 use relax_semantics::ops::programs::{Input, TensorSpec};
@@ -27,7 +27,7 @@ impl Legalizer<'_> {
     /// The least and greatest of the integers that a constant spells, or a movement of one.
     pub(super) fn range(&self, atom: &Atom) -> Option<(i128, i128)> {
         match atom {
-            Atom::Constant(constant) => range(constant),
+            Atom::Constant(constant) => constant.integer_range(),
             Atom::Var(var) => self.ranges.get(var).copied(),
             _ => None,
         }

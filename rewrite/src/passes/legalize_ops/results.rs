@@ -4,8 +4,8 @@ use crate::passes::normalize::broadcasts;
 use relax_semantics::ops::programs::TensorSpec;
 use relax_semantics::ops::{Family, Kind, Operator};
 use relax_syntax::annotation::Annotation;
-use relax_syntax::ir::graph::Literals;
-use relax_syntax::ir::{Atom, Constant};
+
+use relax_syntax::ir::Atom;
 use std::sync::Arc;
 
 /// What a call gives.
@@ -44,29 +44,11 @@ impl Results {
     }
 }
 
-/// The least and greatest element of integers.
-pub(super) fn range(constant: &Constant) -> Option<(i128, i128)> {
-    let Literals::Int(values) = &constant.data else { return None };
-    Some((*values.iter().min()?, *values.iter().max()?))
-}
-
 /// Dims and dtype of a tensor; of a distributed one those of the whole, which it is on one device.
 pub(super) fn spec(annotation: &Annotation) -> Option<TensorSpec> {
     let tensor = annotation.as_tensor()?;
     Some(TensorSpec { dims: tensor.extents.dims()?.to_vec(), dtype: tensor.dtype? })
 }
-
-/// Operators whose results have no other elements than their first operand.
-pub(super) const MOVES: &[&str] = &[
-    "broadcast_to",
-    "reshape",
-    "flatten",
-    "expand_dims",
-    "squeeze",
-    "permute_dims",
-    "repeat",
-    "tile",
-];
 
 /// Whether the result has the shape to which the operands broadcast.
 pub fn is_elementwise(row: &Operator) -> bool {

@@ -13,11 +13,20 @@ use relax_syntax::ir::{Atom, Callee, Expr};
 /// Rows whose result has the elements of their first operand, in the same order.
 const VIEWS: [&str; 5] = ["reshape", "flatten", "nn.batch_flatten", "expand_dims", "squeeze"];
 
+/// Others whose result has no other elements than their first operand.
+const MOVES: [&str; 5] = ["broadcast_to", "permute_dims", "repeat", "tile", "flip"];
+
 impl Operator {
     /// Whether the result has the elements of the first operand, in the same order: under another shape at most.
     #[must_use]
     pub fn is_view(&self) -> bool {
         VIEWS.contains(&self.name)
+    }
+
+    /// Whether the result has no other elements than those of the first operand, which is the only tensor.
+    #[must_use]
+    pub fn moves_elements(&self) -> bool {
+        self.is_view() || MOVES.contains(&self.name)
     }
 }
 

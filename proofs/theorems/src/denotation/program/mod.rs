@@ -11,10 +11,7 @@ mod loops;
 mod region;
 mod scalar;
 
-pub(crate) use access::without_casts;
-pub(crate) use folding::{Recurrence, iterated};
-pub(crate) use loops::{rebuilt, state};
-pub(crate) use scalar::{applied, cast, float, integer};
+pub(crate) use loops::rebuilt;
 
 use super::denoter::Stops;
 use super::fuel;
@@ -63,6 +60,7 @@ pub(crate) struct Machine<'a> {
     path: Vec<(Condition, bool)>,
     /// Elements that a check found to be indices: of which extent, for all values of the binders.
     checked: Vec<(Term, Dim, Vec<Binder>)>,
+    asked: Asked,
     /// Where it may stop the program.
     stops: Vec<Stops>,
 }
@@ -85,6 +83,17 @@ pub(crate) struct Called<'a> {
     pub(crate) shapes: Vec<Vec<Dim>>,
     /// The scalars, in the order of their parameters.
     pub(crate) scalars: Vec<Dim>,
+    /// What is asked.
+    pub(crate) asked: Asked,
+}
+
+/// What is asked of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asked {
+    /// What it writes, where it does not stop.
+    Elements,
+    /// And where it may stop.
+    Stops,
 }
 
 /// Runs a program on named buffers.
@@ -107,6 +116,7 @@ pub(crate) fn run(called: &Called, facts: &mut dyn Facts, fresh: &mut usize) -> 
         guards: Vec::new(),
         path: Vec::new(),
         checked: Vec::new(),
+        asked: called.asked,
         stops: Vec::new(),
     };
     let done = machine.enter(called).and_then(|()| machine.body(body));
@@ -264,6 +274,9 @@ impl Machine<'_> {
 
     /// Notes that the program stops here unless something holds of these terms, and of the path.
     fn stop(&mut self, what: &str, mut terms: Vec<Term>) {
+        if self.asked == Asked::Elements {
+            return;
+        }
         let (over, shifts) = self.around();
         for (condition, holds) in &self.path {
             let truth = condition.clone().value();
@@ -277,6 +290,9 @@ impl Machine<'_> {
 
     /// Notes a stop unless a claim is proved.
     fn needs(&mut self, what: &str, relation: Relation, a: &Dim, b: &Dim) {
+        if self.asked == Asked::Elements {
+            return;
+        }
         let claim = Claim::new(a.clone(), relation, b.clone());
         if !self.proves(&claim) {
             let what = format!("{what} {relation:?}");
