@@ -99,7 +99,10 @@ impl Printer<'_, '_> {
                 let name = self.scalars[var].clone();
                 self.line(&format!("const {} {name} = {text};", held(dtype)));
                 self.share(held(dtype), &name);
-                self.ranges.bind(*var, value);
+                match dtype {
+                    DType::I64 => self.ranges.bind_data(*var, value),
+                    _ => self.ranges.bind(*var, value),
+                }
                 self.sources.bind(*var, value);
             }
             StmtKind::If { condition, then, otherwise } => {
@@ -117,6 +120,7 @@ impl Printer<'_, '_> {
                 let message = Message::with(check.message.clone(), values);
                 self.counted(Elided::No);
                 self.stop_if(&format!("!({holds})"), check.trap.clone(), message);
+                assume(&self.ranges, self.facts, &check.condition);
             }
         }
     }

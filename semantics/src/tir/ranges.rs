@@ -7,7 +7,7 @@ use relax_syntax::dtype::{Class, DType};
 use relax_syntax::facts::{Answer, Claim, Facts, Relation};
 use relax_syntax::ir::tensor::{BinOp, Loop, Param, ScalarId, TExpr, UnOp};
 use relax_syntax::ir::{DimVar, TensorProgram};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Far from the ends of i64: what stays within these leaves room for a few more steps.
 const SAFE: i64 = 1 << 62;
@@ -47,6 +47,8 @@ pub struct Ranges {
     dims: BTreeMap<ScalarId, Dim>,
     /// Names of what is no index arithmetic, and what they stand for.
     data: BTreeMap<ScalarId, TExpr>,
+    /// Those of `data` that are i64, and dims of their own.
+    opaque: BTreeSet<ScalarId>,
 }
 
 impl Ranges {
@@ -95,7 +97,17 @@ impl Ranges {
         }
     }
 
-    /// An index as a dim: made of loop variables, symbolic variables and literals alone.
+    /// A name of an i64 that is no index arithmetic, such as an element. As a dim it is a variable, so that checks bound it;
+    /// arithmetic on it is no dim, because it may wrap.
+    pub fn bind_data(&mut self, var: ScalarId, value: &TExpr) {
+        self.bind(var, value);
+        if self.data.contains_key(&var) {
+            self.dims.insert(var, scalar(var));
+            self.opaque.insert(var);
+        }
+    }
+
+    /// An index as a dim: made of loop variables, symbolic variables and literals alone, or a name by [`Self::bind_data`].
     #[must_use]
     pub fn dim(&self, expr: &TExpr) -> Option<Dim> {
         let op = |op, a: &TExpr, b: &TExpr| Some(Dim::op(op, self.dim(a)?, self.dim(b)?));
@@ -103,6 +115,7 @@ impl Ranges {
             TExpr::Int(value) => Some(Dim::Int(*value)),
             TExpr::Dim(name) => Some(Dim::Var(name.clone())),
             TExpr::Scalar(id) => self.dims.get(id).cloned(),
+            _ if !self.opaque.is_empty() && !self.is_index(expr) => None,
             TExpr::Unary(UnOp::Negate, operand) => op(DimOp::Sub, &TExpr::Int(0), operand),
             TExpr::Cast(DType::I64, operand) => self.dim(operand),
             TExpr::Binary(binary, operands) => {

@@ -2,6 +2,7 @@
 
 mod cases;
 mod corpus;
+mod elements;
 mod entries;
 mod filled;
 mod functions;
