@@ -117,6 +117,8 @@ impl Printer<'_, '_> {
         let extents = |loops: &[&Loop]| loops.iter().map(stop).collect::<Vec<String>>();
         let count = |loops: &[&Loop]| crate::outline::total(&extents(loops));
         let (m, n, depth) = (count(rows), count(columns), count(along));
+        let each = self.rows_of_a_matrix(*out, rows, &extents(rows));
+        let single = each.map_or_else(|| "0".to_owned(), |each| format!("{each} == 1"));
         let named = [extents(columns), extents(along)];
         let columns = self.filling_columns(found);
         let by_rows = columns.is_none();
@@ -127,7 +129,7 @@ impl Printer<'_, '_> {
         let (weigh, weights) = weighing.unwrap_or_else(none);
         let threads = self.threads;
         let call = format!(
-            "rx_product_filled({threads}, {m}, {n}, {depth}, {matrix}, {fill}, {frame}, {weigh}, {weights}, {by_columns}, {first}, {out_row})"
+            "rx_product_filled({threads}, {m}, {n}, {depth}, {matrix}, {fill}, {frame}, {weigh}, {weights}, {by_columns}, {single}, {first}, {out_row})"
         );
         let message = "a product of matrices takes more memory than there is".to_owned();
         self.stop_if(&call, OUT_OF_MEMORY, message);

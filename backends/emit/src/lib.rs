@@ -62,7 +62,7 @@ use relax_semantics::tir::ranges::assume_declared;
 use relax_syntax::Name;
 use relax_syntax::diagnostic::Diagnostic;
 use relax_syntax::facts::Facts;
-use relax_syntax::ir::{Definition, Module, TensorProgram};
+use relax_syntax::ir::{AttrValue, Definition, Module, TensorProgram, attr};
 use relax_syntax::span::Span;
 use relax_tir::analysis::access_summary::AccessSummary;
 use relax_tir::analysis::definite_init::summary_of_parameters;
@@ -161,6 +161,10 @@ pub fn print_c<'t>(
     options: impl Into<Options<'t>>,
 ) -> Source {
     let Options { sums, tiles, watched } = options.into();
+    let batches = match attr(&module.attrs, BATCH_INVARIANT) {
+        Some(AttrValue::Bool(true)) => Batches::Invariant,
+        _ => Batches::Joined,
+    };
     let (mut kernels, mut left_out, mut pieces) = (Vec::new(), Vec::new(), Vec::new());
     let mut symbols = names::Names::default();
     for definition in &module.definitions {
@@ -172,13 +176,15 @@ pub fn print_c<'t>(
                 kernel
             })
         };
-        let printed = print(&symbol, (sums, false)).and_then(|mut kernel| {
-            if watched.is_some_and(|names| names.contains(&program.name)) {
-                let symbol = symbols.fresh(&format!("{symbol}_watched"));
-                kernel.watched = print(&symbol, (Numerics::Exact, true))?.watched;
-            }
-            Ok(kernel)
-        });
+        let printed =
+            print(&symbol, How { sums, is_watched: false, batches }).and_then(|mut kernel| {
+                if watched.is_some_and(|names| names.contains(&program.name)) {
+                    let symbol = symbols.fresh(&format!("{symbol}_watched"));
+                    let how = How { sums: Numerics::Exact, is_watched: true, batches };
+                    kernel.watched = print(&symbol, how)?.watched;
+                }
+                Ok(kernel)
+            });
         match printed {
             Ok(kernel) => kernels.push(kernel),
             Err(reason) => left_out.push((program.name.clone(), reason)),
@@ -188,16 +194,34 @@ pub fn print_c<'t>(
     Source { text, parts, routines, kernels, left_out }
 }
 
+/// The attribute of a module whose products of a batch give each matrix the bits that it has alone.
+pub const BATCH_INVARIANT: &str = "batch_invariant";
+
+/// Whether kernels of products are chosen by the rows of one matrix, or by those of its whole batch.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Batches {
+    Joined,
+    Invariant,
+}
+
+#[derive(Clone, Copy)]
+struct How {
+    sums: Numerics,
+    is_watched: bool,
+    batches: Batches,
+}
+
 fn print_program(
     program: &TensorProgram,
     symbol: &str,
     facts: &mut dyn Facts,
-    (sums, is_watched): (Numerics, bool),
+    how: How,
 ) -> Result<(String, Kernel, Uses), String> {
+    let How { sums, is_watched, batches } = how;
     let body = program.body.as_ref().ok_or("it is external: it has no body")?;
     if has_barrier(body) {
         let fissioned = without_barriers(program)?;
-        return print_program(&fissioned, symbol, facts, (sums, is_watched));
+        return print_program(&fissioned, symbol, facts, how);
     }
     let body = without_named_blocks(body);
     facts.push();
@@ -206,7 +230,10 @@ fn print_program(
     let open = program.buffer_params().zip(&elements);
     let open = open.filter(|(_, elements)| !elements.are_filled()).map(|(buffer, _)| buffer);
     let printed = printer::Printer::new(program, (symbol, &body), facts, sums)
-        .map(|printer| printer.watching(open).kernel(&body))
+        .map(|mut printer| {
+            printer.is_batch_invariant = batches == Batches::Invariant;
+            printer.watching(open).kernel(&body)
+        })
         .map_err(|found| first_message(&found));
     facts.pop();
     let (text, mut kernel, uses) = printed?;

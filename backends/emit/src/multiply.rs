@@ -68,14 +68,20 @@ impl Printer<'_, '_> {
             return false;
         }
         let rows: Vec<String> = roles.rows.iter().map(|item| stop(item.var)).collect();
+        let each = self.rows_of_a_matrix(product.out, &roles.rows, &rows);
         let rows = if rows.is_empty() { "1".to_owned() } else { rows.join(" * ") };
         let (columns, depth) = (stop(roles.column.var), stop(along));
         let guard =
             if product.only_with_terms { format!("{depth} > 0 && ") } else { String::new() };
         let Some(finish) = self.finish(product, roles) else { return false };
         let threads = self.threads;
+        let routine = match each.as_deref() {
+            None => format!("{prefix}_product"),
+            Some("1") => format!("{prefix}_product_rows"),
+            Some(each) => format!("({each} == 1 ? {prefix}_product_rows : {prefix}_product)"),
+        };
         let call = format!(
-            "{guard}{prefix}_product({threads}, {rows}, {columns}, {depth}, {left}, {right}, {out}, {out_row}, {finish})"
+            "{guard}{routine}({threads}, {rows}, {columns}, {depth}, {left}, {right}, {out}, {out_row}, {finish})"
         );
         let message = "a product of matrices takes more memory than there is".to_owned();
         self.stop_if(&call, OUT_OF_MEMORY, message);
@@ -83,6 +89,27 @@ impl Printer<'_, '_> {
             self.close();
         }
         true
+    }
+
+    /// How many rows a matrix of a batch has, as C, where the bits of a matrix may not depend on the others of its batch; `None` where
+    /// all rows are of one matrix. The result has the batch first, then rows, then columns; a dim of 1 may have no loop.
+    pub(crate) fn rows_of_a_matrix(
+        &self,
+        out: At,
+        rows: &[&Loop],
+        extents: &[String],
+    ) -> Option<String> {
+        let [leading @ .., _] = out.indices else { return None };
+        if !self.is_batch_invariant || leading.len() < 2 {
+            return None;
+        }
+        let vars = leading.iter().filter_map(TExpr::as_scalar);
+        let is_whole = vars.eq(rows.iter().map(|item| item.var));
+        match (leading.last()?, extents.last()) {
+            (TExpr::Int(0), Some(_)) if is_whole => Some("1".to_owned()),
+            (TExpr::Scalar(_), Some(last)) if is_whole && rows.len() > 1 => Some(last.clone()),
+            _ => None,
+        }
     }
 
     /// Enters loops, outermost first, that are independent of each other. `None` where one is not.

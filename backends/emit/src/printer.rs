@@ -61,6 +61,8 @@ pub(crate) struct Printer<'p, 'f> {
     pub(crate) sums: Numerics,
     /// Whether values of f64 may be computed in f32: with reassociation, where the program has no tensors of f64.
     pub(crate) narrows: bool,
+    /// Whether the bits of a matrix may not depend on the others of its batch.
+    pub(crate) is_batch_invariant: bool,
     /// Whether the prelude's product is called.
     pub(crate) multiplies: bool,
     /// The same of f64.
@@ -139,6 +141,7 @@ impl<'p, 'f> Printer<'p, 'f> {
             may_stop: false,
             sums,
             narrows: sums == Numerics::Reassociated && !has_f64_tensors(program),
+            is_batch_invariant: false,
             multiplies: false,
             multiplies_f64: false,
             block_formats: BTreeSet::new(),

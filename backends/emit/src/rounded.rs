@@ -110,11 +110,14 @@ impl Printer<'_, '_> {
         if self.lines.len() != before {
             return None;
         }
-        let rows = crate::outline::total(&roles.rows.iter().map(stop).collect::<Vec<_>>());
+        let extents: Vec<String> = roles.rows.iter().map(stop).collect();
+        let rows = crate::outline::total(&extents);
+        let each = self.rows_of_a_matrix(product.out, &roles.rows, &extents);
+        let each = each.unwrap_or_else(|| rows.clone());
         let (columns, terms) = (stop(&roles.column), stop(&product.along));
         let threads = self.threads;
         let call = format!(
-            "rx_product_rounded({threads}, &{name}, {name}_columns, {rows}, {columns}, {terms}, (rx_byte_rows){{{}}}, {weights}, {first}, {out_row})",
+            "rx_product_rounded({threads}, &{name}, {name}_columns, {rows}, {each}, {columns}, {terms}, (rx_byte_rows){{{}}}, {weights}, {first}, {out_row})",
             activations.join(", ")
         );
         let message = "a product of matrices takes more memory than there is".to_owned();

@@ -1,5 +1,6 @@
 //! Compiled kernels against the interpreter.
 
+mod batches;
 mod cases;
 mod corpus;
 mod elements;

@@ -10,7 +10,7 @@ use relax_runtime::program::Numerics;
 use relax_semantics::tensor::{Data, Tensor};
 use relax_symbolic::Prover;
 use relax_syntax::Name;
-use relax_syntax::ir::{Definition, Module, TensorProgram};
+use relax_syntax::ir::{Attrs, Definition, Module, TensorProgram};
 
 /// Programs of one C file.
 const CHUNK: usize = 80;
@@ -49,6 +49,15 @@ pub(super) fn build_all_with<'p>(
     sums: Numerics,
     flags: &[&str],
 ) -> All<'p> {
+    build_all_as(programs, sums, (flags, &Attrs::default()))
+}
+
+/// The same in modules with these attributes.
+pub(super) fn build_all_as<'p>(
+    programs: &'p [TensorProgram],
+    sums: Numerics,
+    (flags, attrs): (&[&str], &Attrs),
+) -> All<'p> {
     let folder = tempfile::tempdir().expect("a folder for the cache");
     let cache = Cache::at(folder.path());
     let compiler =
@@ -57,7 +66,7 @@ pub(super) fn build_all_with<'p>(
     let chunks: Vec<&[TensorProgram]> = programs.chunks(CHUNK).collect();
     let one = |chunk: &&[TensorProgram]| {
         let definitions = chunk.iter().cloned().map(Definition::Tensor).collect();
-        let module = Module { definitions, ..Module::default() };
+        let module = Module { definitions, attrs: attrs.clone() };
         let source = print_c(&scheduled(&module, sums), &mut Prover::new(), sums);
         let library = relax_cpu::build(&source, &compiler, &cache);
         let library = library.unwrap_or_else(|error| panic!("{error}"));
@@ -173,6 +182,6 @@ unsafe extern "C" fn backwards(
 }
 
 /// Elements that are the same have the same.
-fn bits(tensor: &Tensor) -> Vec<u64> {
+pub(super) fn bits(tensor: &Tensor) -> Vec<u64> {
     (0..tensor.len()).map(|at| tensor.number(at).as_f64().to_bits()).collect()
 }

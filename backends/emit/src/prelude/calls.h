@@ -31,7 +31,13 @@ RX_ROUTINE int rx_product(
     const rx_threads *threads, int64_t m, int64_t n, int64_t depth, rx_matrix a, rx_matrix b, float *c,
     int64_t c_row, rx_finish finish, const void *context);
 
-/* The same of a B that `fill` computes block by block, as tiles read it: each part of the columns its own. */
+/* The same, where each row is computed as the row of a product of one: rows of a batch do not depend on how many there are. */
+RX_ROUTINE int rx_product_rows(
+    const rx_threads *threads, int64_t m, int64_t n, int64_t depth, rx_matrix a, rx_matrix b, float *c,
+    int64_t c_row, rx_finish finish, const void *context);
+
+/* The same of a B that `fill` computes block by block, as tiles read it: each part of the columns its own. Where `single`, rows are
+   computed one by one. */
 RX_ROUTINE int rx_product_filled(
     const rx_threads *threads, int64_t m, int64_t n, int64_t depth, rx_matrix a, rx_fill fill, const void *filler,
-    rx_weigh weigh, const void *weigher, int by_columns, float *c, int64_t c_row);
+    rx_weigh weigh, const void *weigher, int by_columns, int single, float *c, int64_t c_row);

@@ -1,5 +1,5 @@
 /* A product, C with rows c_row apart, and how it is cut into parts. Where `fill` is not NULL it gives the elements of B, and
-   `first` is the number of the first term; `weigh` may be NULL. */
+   `first` is the number of the first term; `weigh` may be NULL. Where `single`, each row is computed as the row of a product of one. */
 typedef struct rx_job {
     int64_t m, n, depth;
     rx_matrix a, b;
@@ -14,7 +14,7 @@ typedef struct rx_job {
     int64_t first;
     rx_weigh weigh;
     const void *weigher;
-    int by_columns;
+    int by_columns, single;
 } rx_job;
 
 static void rx_finished(const rx_job *job, int64_t r0, int64_t r1, int64_t c0, int64_t c1) {
@@ -86,13 +86,13 @@ static void rx_fill_turned(const rx_job *job, int64_t kc, int64_t deep, int64_t 
     }
 }
 
-/* A single row of terms in the order in which columns are computed. */
-static void rx_row_by_columns(const rx_job *job, int64_t c0, int64_t c1) {
+/* A row of terms in the order in which columns are computed. */
+static void rx_row_by_columns(const rx_job *job, rx_matrix a, float *c, int64_t c0, int64_t c1) {
     /* Packing writes up to a vector more. */
     _Alignas(64) float row[RX_DEEP + RX_LANES];
-    rx_pack_left(row, job->a, job->depth, 1, 1, rx_groups(job, job->first, job->depth));
-    memset(job->c + c0, 0, (size_t)(c1 - c0) * sizeof(float));
-    job->weigh(job->weigher, job->first, job->depth, c0, c1 - c0, row, 1, job->c + c0);
+    rx_pack_left(row, a, job->depth, 1, 1, rx_groups(job, job->first, job->depth));
+    memset(c + c0, 0, (size_t)(c1 - c0) * sizeof(float));
+    job->weigh(job->weigher, job->first, job->depth, c0, c1 - c0, row, 1, c + c0);
 }
 
 /* Rows r0 to r1 and columns c0 to c1; nonzero where there is no memory to pack. */
@@ -157,6 +157,39 @@ static int rx_block(const rx_job *job, int64_t r0, int64_t r1, int64_t c0, int64
 /* Rows that are in the order of tiles at once. */
 #define RX_GROUP 1024
 
+/* Bytes of B that all rows meet before the next ones are read, where rows are computed one by one. */
+#define RX_SHARED (1 << 18)
+
+/* Rows r0 to r1, each as the row of a product of one: columns in blocks, which are cut where panels are. */
+static int32_t rx_single_rows(const rx_job *job, int64_t r0, int64_t r1, int64_t c0, int64_t c1) {
+    const int64_t depth = job->depth > 0 ? job->depth : 1, panels = RX_SHARED / (int64_t)sizeof(float) / depth / RX_PANEL;
+    const int64_t shared = panels > 0 ? panels * RX_PANEL : RX_PANEL;
+    const int64_t most = job->weigh && !job->by_columns ? RX_WIDE : r1 - r0 > 1 ? shared : c1 - c0;
+    if (job->fill && !job->weigh && job->depth > 0) {
+        int status = 0;
+        for (int64_t i = r0; i < r1 && status == 0; i++) status = rx_block(job, i, i + 1, c0, c1);
+        return status;
+    }
+    for (int64_t j = c0; j < c1; j += most) {
+        const int64_t width = c1 - j < most ? c1 - j : most;
+        for (int64_t i = r0; i < r1; i++) {
+            const rx_matrix left = rx_from(job->a, i, 0);
+            float *c = job->c + i * job->c_row;
+            if (job->weigh && job->by_columns) rx_row_by_columns(job, left, c, j, j + width);
+            else if (job->weigh) {
+                memset(c + j, 0, (size_t)width * sizeof(float));
+                job->weigh(job->weigher, job->first, job->depth, j, width, left.data, job->a.column, c + j);
+            } else {
+                const rx_matrix right = rx_from(job->b, 0, j);
+                if (right.next) rx_row_of_panels(left, right, c + j, width, job->depth);
+                else rx_row(left, right, c + j, width, job->depth);
+            }
+        }
+    }
+    rx_finished(job, r0, r1, c0, c1);
+    return 0;
+}
+
 /* One part; columns are cut between panels, so that edges are where they are without parts. */
 static int32_t rx_part(void *context, int64_t part) {
     const rx_job *job = context;
@@ -166,30 +199,11 @@ static int32_t rx_part(void *context, int64_t part) {
     const int64_t c0 = rx_begin(panels, job->column_parts, column) * RX_PANEL;
     const int64_t end = rx_begin(panels, job->column_parts, column + 1) * RX_PANEL;
     const int64_t c1 = end < job->n ? end : job->n;
-    if (job->m == 1 && job->weigh) {
-        if (job->by_columns) return rx_row_by_columns(job, c0, c1), 0;
-        for (int64_t j = c0; j < c1; j += RX_WIDE) {
-            const int64_t width = c1 - j < RX_WIDE ? c1 - j : RX_WIDE;
-            memset(job->c + j, 0, (size_t)width * sizeof(float));
-            job->weigh(job->weigher, job->first, job->depth, j, width, job->a.data, job->a.column, job->c + j);
-        }
-        return 0;
-    }
-    if ((job->m > 1 || job->fill) && job->depth > 0) {
-        int status = 0;
-        for (int64_t i = r0; i < r1 && status == 0; i += RX_GROUP)
-            status = rx_block(job, i, r1 - i < RX_GROUP ? r1 : i + RX_GROUP, c0, c1);
-        return status;
-    }
-    const rx_matrix right = rx_from(job->b, 0, c0);
-    for (int64_t i = r0; i < r1; i++) {
-        const rx_matrix left = rx_from(job->a, i, 0);
-        float *c = job->c + i * job->c_row + c0;
-        if (right.next) rx_row_of_panels(left, right, c, c1 - c0, job->depth);
-        else rx_row(left, right, c, c1 - c0, job->depth);
-    }
-    rx_finished(job, r0, r1, c0, c1);
-    return 0;
+    if (job->single || job->depth <= 0) return rx_single_rows(job, r0, r1, c0, c1);
+    int status = 0;
+    for (int64_t i = r0; i < r1 && status == 0; i += RX_GROUP)
+        status = rx_block(job, i, r1 - i < RX_GROUP ? r1 : i + RX_GROUP, c0, c1);
+    return status;
 }
 
 /* Cuts columns first: each part packs its own, and all read the rows. Gives how many parts there should be. */
@@ -237,9 +251,9 @@ static int32_t rx_slice(void *context, int64_t part) {
 
 /* How many slices are computed at once; 0: the terms stay together. */
 static int64_t rx_slices_of(const rx_job *job, int64_t wanted) {
-    const int64_t terms = job->m > 1 ? RX_KC : RX_DEEP, parts = job->row_parts * job->column_parts;
+    const int64_t terms = job->single ? RX_DEEP : RX_KC, parts = job->row_parts * job->column_parts;
     if (job->depth <= terms) return 0;
-    if (job->m > 1 && (parts >= wanted || job->m > RX_SCRATCH / job->n)) return 0;
+    if (!job->single && (parts >= wanted || job->m > RX_SCRATCH / job->n)) return 0;
     const int64_t all = (job->depth + terms - 1) / terms, room = RX_SCRATCH / job->m / job->n;
     const int64_t useful = 4 * wanted, some = useful < all ? useful : all;
     return some < room ? some : room > 1 ? room : 1;
@@ -258,7 +272,7 @@ static void rx_add(const rx_job *job, const float *sums, int64_t count, int more
 }
 
 static int rx_sliced(const rx_threads *threads, const rx_job *job, int64_t count) {
-    const int64_t terms = job->m > 1 ? RX_KC : RX_DEEP, all = (job->depth + terms - 1) / terms;
+    const int64_t terms = job->single ? RX_DEEP : RX_KC, all = (job->depth + terms - 1) / terms;
     float *sums = malloc((size_t)(count * job->m * job->n) * sizeof(float));
     if (sums == NULL) return 1;
     int32_t status = 0;
@@ -290,6 +304,7 @@ static void rx_by_elements(const rx_job *job) {
 }
 
 static int rx_run(const rx_threads *threads, rx_job *job) {
+    job->single |= job->m == 1;
     const int64_t wanted = rx_cut(threads, job);
     const int64_t slices = rx_slices_of(job, wanted);
     if (slices > 0) return rx_sliced(threads, job, slices);
@@ -301,7 +316,7 @@ RX_ROUTINE int rx_product(
     const rx_threads *threads, int64_t m, int64_t n, int64_t depth, rx_matrix a, rx_matrix b, float *c,
     int64_t c_row, rx_finish finish, const void *context) {
     if (m <= 0 || n <= 0) return 0;
-    rx_job job = {m, n, depth, a, b, c, c_row, finish, context, 0, 1, 1};
+    rx_job job = {.m = m, .n = n, .depth = depth, .a = a, .b = b, .c = c, .c_row = c_row, .finish = finish, .context = context};
     if (b.next && b.row != RX_PANEL) return rx_by_elements(&job), 0;
     if (n == 1 && c_row == 1) {
         /* A column is the row of the product of what is turned over. */
@@ -311,12 +326,20 @@ RX_ROUTINE int rx_product(
     return rx_run(threads, &job);
 }
 
+RX_ROUTINE int rx_product_rows(
+    const rx_threads *threads, int64_t m, int64_t n, int64_t depth, rx_matrix a, rx_matrix b, float *c,
+    int64_t c_row, rx_finish finish, const void *context) {
+    if (m <= 1 || n <= 1 || (b.next && b.row != RX_PANEL)) return rx_product(threads, m, n, depth, a, b, c, c_row, finish, context);
+    rx_job job = {.m = m, .n = n, .depth = depth, .a = a, .b = b, .c = c, .c_row = c_row, .finish = finish, .context = context, .single = 1};
+    return rx_run(threads, &job);
+}
+
 RX_ROUTINE int rx_product_filled(
     const rx_threads *threads, int64_t m, int64_t n, int64_t depth, rx_matrix a, rx_fill fill, const void *filler,
-    rx_weigh weigh, const void *weigher, int by_columns, float *c, int64_t c_row) {
+    rx_weigh weigh, const void *weigher, int by_columns, int single, float *c, int64_t c_row) {
     if (m <= 0 || n <= 0) return 0;
     /* What is not read has no steps. */
     const rx_matrix none = {a.data, 0, 0, 0};
-    rx_job job = {m, n, depth, a, none, c, c_row, NULL, NULL, 0, 1, 1, fill, filler, 0, weigh, weigher, by_columns};
+    rx_job job = {m, n, depth, a, none, c, c_row, NULL, NULL, 0, 1, 1, fill, filler, 0, weigh, weigher, by_columns, single};
     return rx_run(threads, &job);
 }

@@ -5,7 +5,8 @@
    Sums within a group are integers and exact. Groups are added in f32: an element is off by at most (groups + 24) * 2^-24 times the
    sum of the magnitudes of all terms, those of minimums apart. One row, and up to RX_FEW - 1, read weights once and in their order,
    as memory gives them fastest; more rows pass over 16 rows of weights that are decoded and transposed, so that lanes are columns.
-   An element is computed in the same way whichever part computes it. */
+   Rows of which there are few each time in a batch
+   are few, however many the batch has. An element is computed in the same way whichever part computes it. */
 
 #if defined __AVX2__
 #include <immintrin.h>
@@ -66,6 +67,7 @@ typedef struct rx_rounded_job {
     const float *scale, *least;
     float *c;
     int64_t c_row, parts;
+    int is_few;
     int (*columns)(const struct rx_rounded_job *job, int64_t j, int64_t end);
 } rx_rounded_job;
 

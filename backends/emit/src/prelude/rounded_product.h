@@ -119,9 +119,10 @@ static void rx_order_rows(const rx_block_format *f, int8_t *to, int32_t *less, f
     }
 }
 
-/* Nonzero where there is no memory. */
+/* Of m rows, `each` are of one matrix of a batch. Nonzero where there is no memory. */
 static __attribute__((noinline)) int rx_product_rounded(const rx_threads *threads, const rx_block_format *f,
-                                                        int (*columns)(const rx_rounded_job *, int64_t, int64_t), int64_t m, int64_t n, int64_t terms,
+                                                        int (*columns)(const rx_rounded_job *, int64_t, int64_t), int64_t m, int64_t each, int64_t n,
+                                                        int64_t terms,
                                                         rx_byte_rows x, rx_quantized w, float *c, int64_t c_row) {
     if (m <= 0 || n <= 0) return 0;
     const int64_t groups = terms / f->group, all = m * groups;
@@ -129,7 +130,7 @@ static __attribute__((noinline)) int rx_product_rounded(const rx_threads *thread
     int64_t bytes = all * (f->group + 12), bytes_of_x = all * f->group;
 #if defined RX_ROUNDED_LANES
     const int64_t chunks = (terms + rx_chunk_terms(f->bits) - 1) / rx_chunk_terms(f->bits), padded = rx_padded(groups);
-    is_few = m < RX_FEW;
+    is_few = each < RX_FEW;
     if (is_few) bytes_of_x = m * chunks * (int64_t)sizeof(rx_chunk), bytes = bytes_of_x + m * padded * 4;
 #endif
     int8_t *room = aligned_alloc(64, ((size_t)bytes + 127) / 64 * 64);
@@ -147,7 +148,7 @@ static __attribute__((noinline)) int rx_product_rounded(const rx_threads *thread
     /* A weight takes memory some operations to give, however few rows there are. */
     const double worth = (m < 8 ? 4.0 : (double)m / 2) * (double)terms;
     const int64_t tiles = (n + 15) / 16, parts = rx_parts(threads, tiles, worth);
-    rx_rounded_job job = {m, n, groups, w, room, less, scale, least, c, c_row, parts, columns};
+    rx_rounded_job job = {m, n, groups, w, room, less, scale, least, c, c_row, parts, is_few, columns};
     const int32_t status = parts > 1 ? threads->run(threads, parts, rx_rounded_part, &job) : rx_rounded_part(&job, 0);
     free(room);
     return status;

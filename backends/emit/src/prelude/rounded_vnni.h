@@ -314,6 +314,6 @@ RX_INLINE int rx_rounded_tiles(const rx_block_format *f, const rx_rounded_job *j
 }
 
 RX_INLINE int rx_rounded_columns(const rx_block_format *f, const rx_rounded_job *job, int64_t j, int64_t end) {
-    return job->m >= RX_FEW ? rx_rounded_tiles(f, job, j, end) : rx_few_rows(f, job, j, end);
+    return job->is_few ? rx_few_rows(f, job, j, end) : rx_rounded_tiles(f, job, j, end);
 }
 #endif
