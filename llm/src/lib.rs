@@ -24,7 +24,7 @@ pub use config::{Config, Family, Head, LayerKind, Naming};
 pub use error::Error;
 pub use metadata::Metadata;
 pub use quantize::{Quantization, Text};
-pub use render::{quantized_text, text};
+pub use render::{PAGE, quantized_text, text};
 pub use roles::Role;
 pub use rotary::{Rotary, Scaling};
 pub use sampling::{Chosen, Sampler, Sampling, SamplingError, logprob, top_logprobs};

@@ -20,11 +20,15 @@ const TEMPLATES: &[(&str, &str)] = &[
     ("gpt2.rx.jinja", include_str!("../../corpus/models/llm/gpt2.rx.jinja")),
     ("layer.rx.jinja", include_str!("../../corpus/models/llm/layer.rx.jinja")),
     ("llama.rx.jinja", include_str!("../../corpus/models/llm/llama.rx.jinja")),
+    ("pages.rx.jinja", include_str!("../../corpus/models/llm/pages.rx.jinja")),
     ("quantize.rx.jinja", include_str!("../../corpus/models/llm/quantize.rx.jinja")),
     ("quantized.rx.jinja", include_str!("../../corpus/models/llm/quantized.rx.jinja")),
     ("rotary.rx.jinja", include_str!("../../corpus/models/llm/rotary.rx.jinja")),
     ("weights.rx.jinja", include_str!("../../corpus/models/llm/weights.rx.jinja")),
 ];
+
+/// Rows of a page of the cache of `step_in_pages`: as many columns as tiles of a product have at most on current processors.
+pub const PAGE: usize = 64;
 
 /// What templates read. Floats are text already, so that each is written as the language reads it.
 #[derive(Serialize)]
@@ -37,6 +41,7 @@ struct Values {
     head_dim: usize,
     intermediate: usize,
     context: usize,
+    page: usize,
     epsilon: String,
     score_scale: String,
     score_cap: Option<String>,
@@ -168,6 +173,7 @@ fn values(
         head_dim: config.head_dim,
         intermediate: config.intermediate,
         context: config.context,
+        page: PAGE,
         epsilon: float(config.epsilon),
         score_scale: float(config.score_scale),
         score_cap: config.score_cap.map(float),

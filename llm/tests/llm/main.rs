@@ -5,6 +5,7 @@ mod blocks;
 mod formats;
 mod gguf;
 mod model;
+mod pages;
 mod quantize;
 mod reference;
 mod refusals;

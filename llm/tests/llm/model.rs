@@ -1,6 +1,7 @@
 //! A tiny model of `corpus/models/llm/tiny`: configuration, tensors, text and runs.
 
-use relax_llm::{Config, Format, Stored, Tensors, text};
+use ndarray::ArrayD;
+use relax_llm::{Config, Format, PAGE, Stored, Tensors, text};
 use relax_program::externals::constants;
 use relax_program::frontend::{Program, RunOptions, run};
 use relax_program::tensor_files::{Weights, read_npz};
@@ -140,6 +141,41 @@ impl Model {
         run(&self.program.module, entry, arguments, &options).result
     }
 
+    /// Logits of the last tokens of sequences of these lengths, whose pages a table has.
+    pub(crate) fn step_in_pages(
+        &self,
+        tokens: &Tensor,
+        lengths: &[i64],
+        table: &Tensor,
+        pools: &mut Vec<Tensor>,
+    ) -> Result<Tensor, Stop> {
+        let lengths = integers(&[lengths.len()], lengths);
+        let given = [tokens.clone(), lengths, table.clone()].into_iter();
+        let arguments = given.chain(pools.iter().cloned()).map(Value::Tensor).collect();
+        let options = RunOptions { externals: self.externals.clone(), ..RunOptions::default() };
+        let result = run(&self.program.module, "step_in_pages", arguments, &options).result?;
+        let Value::Tuple(items) = result else { panic!("a tuple") };
+        let tensors = items.into_iter().map(|item| match item {
+            Value::Tensor(tensor) => tensor,
+            other => panic!("{other:?} is no tensor"),
+        });
+        let mut tensors: Vec<Tensor> = tensors.collect();
+        let logits = tensors.remove(0);
+        *pools = tensors;
+        Ok(logits)
+    }
+
+    /// Pools of so many pages. Whoever reads a row that is not in use finds NaN.
+    pub(crate) fn pools(&self, pages: usize) -> Vec<Tensor> {
+        let shape = [pages, self.config.kv_heads, PAGE, self.config.head_dim];
+        let tensor = Tensor::full(DType::F32, &shape, Number::Float(f64::NAN));
+        vec![tensor; 2 * self.config.layers.len()]
+    }
+
+    pub(crate) fn vocabulary(&self) -> usize {
+        self.config.vocabulary
+    }
+
     /// A cache with room for so many rows, and none in use. Whoever reads a free one finds NaN.
     pub(crate) fn cache(&self, batch: usize, capacity: usize) -> Cache {
         let shape = [batch, self.config.kv_heads, capacity, self.config.head_dim];
@@ -167,6 +203,12 @@ impl Model {
         }
         tokens
     }
+}
+
+/// A tensor of i64.
+pub(crate) fn integers(shape: &[usize], elements: &[i64]) -> Tensor {
+    let elements = elements.iter().map(|&element| element.into()).collect();
+    Tensor::from_ints(DType::I64, ArrayD::from_shape_vec(shape, elements).expect("it fits"))
 }
 
 /// An array of the references of a tiny model.
