@@ -3,7 +3,9 @@
 use relax_runtime as machine;
 use relax_runtime::program::Constant;
 use relax_semantics::tensor::{Data, Tensor};
+use relax_syntax::Name;
 use relax_syntax::dtype::DType;
+use std::collections::BTreeMap;
 use zerocopy::IntoBytes;
 
 /// Constants, each once, and the elements of those that are tensors.
@@ -11,6 +13,8 @@ use zerocopy::IntoBytes;
 pub(super) struct Constants {
     all: Vec<Constant>,
     data: Vec<u8>,
+    /// The numbers of external constants, which several functions may use.
+    externals: BTreeMap<Name, u32>,
 }
 
 /// Constants that are compared before one is added: beyond that a repetition costs little.
@@ -36,6 +40,16 @@ impl Constants {
         let at = self.data.len() as u64;
         append(tensor, &mut self.data);
         self.add(Constant::Tensor { dtype, shape, at })
+    }
+
+    /// The number of an external constant.
+    pub(super) fn external(&mut self, name: &Name, tensor: &Tensor) -> u32 {
+        if let Some(known) = self.externals.get(name) {
+            return *known;
+        }
+        let number = self.tensor(tensor);
+        self.externals.insert(name.clone(), number);
+        number
     }
 
     pub(super) fn finish(self) -> (Vec<Constant>, Vec<u8>) {

@@ -37,7 +37,9 @@ impl Code<'_, '_> {
                 Operand::Constant(self.tables.constants.tensor(&constant_tensor(constant)))
             }
             Atom::External(external) => match self.tables.externals.get(&external.name) {
-                Some(tensor) => Operand::Constant(self.tables.constants.tensor(tensor)),
+                Some(tensor) => {
+                    Operand::Constant(self.tables.constants.external(&external.name, tensor))
+                }
                 None => {
                     let message = format!("no value is given for the constant `{}`", external.name);
                     self.fail("param/missing", &message);
