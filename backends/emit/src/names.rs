@@ -8,12 +8,12 @@ const TAKEN: &[&str] = &[
     "enum", "extern", "float", "for", "goto", "if", "inline", "int", "long", "register",
     "restrict", "return", "short", "signed", "sizeof", "static", "struct", "switch", "typedef",
     "union", "unsigned", "void", "volatile", "while", "asm", "typeof", "main", "tensors", "ints",
-    "threads", "from", "to", "part", "total", "frame", "context", "r0", "r1", "c0", "c1", "row",
-    "k0", "deep", "width", "status", "done", "free", "memset", "malloc", "calloc", "linux", "unix",
-    "j0", "j1", "jn", "y0", "y1", "yn", "gamma", "signgam", "true", "false", "bool", "NULL", "NAN",
-    "INFINITY", "I", "M_PI", "M_E", "div", "abs", "exp", "log", "pow", "sin", "cos", "tan", "tanh",
-    "erf", "floor", "ceil", "round", "trunc", "sqrt", "fma", "rint", "random", "rand", "index",
-    "select", "errno",
+    "threads", "from", "to", "part", "parts", "total", "frame", "context", "r0", "r1", "c0", "c1",
+    "row", "k0", "deep", "width", "status", "done", "free", "memset", "malloc", "calloc", "linux",
+    "unix", "j0", "j1", "jn", "y0", "y1", "yn", "gamma", "signgam", "true", "false", "bool",
+    "NULL", "NAN", "INFINITY", "I", "M_PI", "M_E", "div", "abs", "exp", "log", "pow", "sin", "cos",
+    "tan", "tanh", "erf", "floor", "ceil", "round", "trunc", "sqrt", "fma", "rint", "random",
+    "rand", "index", "select", "errno",
 ];
 
 /// The names in use.
