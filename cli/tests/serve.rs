@@ -61,11 +61,11 @@ impl Model {
     }
 
     /// What `relax generate` continues a prompt with.
-    fn generated(&self, prompt: &str, seed: u64, tokens: usize) -> String {
+    fn generated(&self, prompt: &str, (seed, tokens): (u64, usize), more: &[&str]) -> String {
         let (seed, tokens) = (seed.to_string(), tokens.to_string());
         let arguments = ["--prompt", prompt, "--seed", &seed, "--max-tokens", &tokens, "-q"];
         let output = self
-            .command("generate", &[arguments.as_slice(), &["--temperature", "1"]].concat())
+            .command("generate", &[arguments.as_slice(), &["--temperature", "1"], more].concat())
             .output()
             .expect("the command runs");
         assert_eq!(output.status.code(), Some(0), "{output:?}");
@@ -81,12 +81,15 @@ impl Model {
             .stderr(Stdio::piped())
             .spawn()
             .expect("the command runs");
-        let mut line = String::new();
-        let read = BufReader::new(child.stdout.take().expect("it is piped")).read_line(&mut line);
-        read.expect("it prints a line");
-        let said: Value = serde_json::from_str(&line).expect("it is JSON");
+        let lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
+        let said = lines.map(|line| -> Value {
+            serde_json::from_str(&line.expect("it prints a line")).expect("it is JSON")
+        });
+        // What is quantized is said before.
+        let mut said = said;
+        let said = said.find(|said| said["type"] == "serving").expect("it serves");
         let address = said["address"].as_str().expect("it has an address").to_owned();
-        assert_eq!(said["decode"], "interleaved");
+        assert_eq!(said["decode"], "batched");
         Server { child, address }
     }
 }
@@ -207,40 +210,88 @@ fn asked(prompt: &str, seed: u64, tokens: usize) -> Value {
     json!({ "model": "tiny", "prompt": prompt, "seed": seed, "max_tokens": tokens })
 }
 
-/// Prompts of several lengths; the longest takes two steps.
+/// Prompts of several lengths; the longest takes two steps, and five pages.
 fn prompt(client: usize) -> String {
-    let letters = (0..2 + client * 3).map(|at| char::from(b'A' + ((at * 7 + client) % 26) as u8));
+    let letters = (0..2 + client * 9).map(|at| char::from(b'A' + ((at * 7 + client) % 26) as u8));
     letters.collect()
 }
 
-#[test]
-fn answers_are_those_of_generate_with_32_clients_at_once() {
-    let Some(model) = Model::new() else { return };
-    let want: Vec<String> =
-        (0..32).map(|client| model.generated(&prompt(client), client as u64, 24)).collect();
-    let server = model.serve(&["--parallel", "8"]);
+/// Tokens of an answer: sequences end while others run.
+fn tokens(client: usize) -> usize {
+    1 + client * 11 % 37
+}
+
+/// Answers of 32 clients at once, with these switches of both commands, and others of the server.
+fn agrees_with_generate(model: &Model, switches: &[&str], parallel: &str) {
+    let want = |client| model.generated(&prompt(client), (client as u64, tokens(client)), switches);
+    let want: Vec<String> = (0..32).map(want).collect();
+    let server = model.serve(&[switches, &["--parallel", parallel]].concat());
     std::thread::scope(|scope| {
         for (client, want) in want.iter().enumerate() {
             let server = &server;
             scope.spawn(move || {
-                let mut body = asked(&prompt(client), client as u64, 24);
+                let mut body = asked(&prompt(client), client as u64, tokens(client));
                 body["stream"] = json!(client % 2 == 1);
                 let answer = server.post("/v1/completions", &body);
                 assert_eq!(answer.status, 200, "{}", answer.body);
                 let text = match client % 2 {
                     0 => answer.json()["choices"][0]["text"].as_str().expect("a text").to_owned(),
-                    _ => {
-                        let texts = answer.events();
-                        let texts = texts.iter().map(|event| event["choices"][0]["text"].as_str());
-                        texts.map(|text| text.expect("a text")).collect()
-                    }
+                    _ => streamed(&answer),
                 };
                 assert_eq!(&text, want, "client {client}");
             });
         }
     });
-    assert_eq!(server.metric("relax_generated_tokens_total"), 32.0 * 24.0);
+    let generated: usize = (0..32).map(tokens).sum();
+    assert_eq!(server.metric("relax_generated_tokens_total"), generated as f64);
     server.await_metric("relax_running", 0.0);
+    // Sequences were computed together.
+    let calls = server.metric("relax_steps_total");
+    assert!(server.metric("relax_step_sequences_total") > 1.5 * calls, "{calls}");
+}
+
+/// The text of a stream.
+fn streamed(answer: &Answer) -> String {
+    let events = answer.events();
+    let texts = events.iter().map(|event| event["choices"][0]["text"].as_str());
+    texts.map(|text| text.expect("a text")).collect()
+}
+
+#[test]
+fn answers_are_those_of_generate_with_32_clients_at_once() {
+    let Some(model) = Model::new() else { return };
+    agrees_with_generate(&model, &[], "8");
+}
+
+/// More rows than the routine for few rows has, and rounded ones.
+#[test]
+fn answers_of_quantized_models_are_those_of_generate() {
+    let Some(model) = Model::new() else { return };
+    agrees_with_generate(&model, &["--quantize", "q4_0"], "16");
+    agrees_with_generate(&model, &["--quantize", "q4_0", "--activations", "f32"], "11");
+}
+
+/// A client that leaves while its sequence is in the batch.
+#[test]
+fn a_client_that_leaves_changes_no_other_answer() {
+    let Some(model) = Model::new() else { return };
+    let want = model.generated("AB", (3, 200), &[]);
+    let server = model.serve(&["--parallel", "3", "--max-tokens", "2000"]);
+    let stream = |seed: u64, tokens: usize| {
+        let mut body = asked("AB", seed, tokens);
+        body["stream"] = json!(true);
+        server.send("POST", "/v1/completions", "", &body.to_string())
+    };
+    let mut leaving = [stream(5, 1900), stream(6, 1900)];
+    for stream in &mut leaving {
+        stream.read_exact(&mut [0; 64]).expect("it begins");
+    }
+    let staying = stream(3, 200);
+    drop(leaving);
+    assert_eq!(streamed(&answer(staying)), want);
+    server.await_metric("relax_running", 0.0);
+    assert_eq!(server.metric("relax_cancelled_total"), 2.0);
+    assert_eq!(server.metric("relax_cache_bytes"), 0.0);
 }
 
 #[test]

@@ -8,8 +8,8 @@ use std::num::NonZero;
 /// Serve a language model over HTTP, as clients of OpenAI expect it
 ///
 /// `/v1/chat/completions`, `/v1/completions` and `/v1/models`, with streams; `/health`, and `/metrics` for Prometheus. A request gets the
-/// same text as `relax generate` gives for its prompt and seed, whatever else is computed at that time. Each step computes one token of one
-/// sequence: sequences take turns, so that two of them take twice the time. SIGINT and SIGTERM end running answers first.
+/// same text as `relax generate` gives for its prompt and seed, whatever else is computed at that time. A call of the model computes the next token
+/// of all sequences, so that weights are read once for all of them (continuous batching). SIGINT and SIGTERM end running answers first.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ServeArgs {
     #[command(flatten)]
@@ -23,8 +23,8 @@ pub(crate) struct ServeArgs {
     /// The name of the model in requests; by default that of the file or folder
     #[arg(long, value_name = "NAME")]
     pub(crate) model_name: Option<String>,
-    /// Sequences that take turns; others wait
-    #[arg(long, value_name = "N", default_value = "4")]
+    /// Sequences that are computed together; others wait
+    #[arg(long, value_name = "N", default_value = "8")]
     pub(crate) parallel: NonZero<usize>,
     /// Sequences that wait; more are refused with status 429
     #[arg(long, value_name = "N", default_value = "64")]

@@ -3,8 +3,8 @@
 mod checkpoint;
 mod compiled;
 mod loading;
+mod pool;
 mod sequence;
-mod session;
 mod shown;
 mod speed;
 mod text;
@@ -14,7 +14,8 @@ pub(crate) use checkpoint::Checkpoint;
 pub(crate) use checkpoint::Template;
 pub(crate) use compiled::Compiled;
 pub(crate) use loading::{load, opened};
-pub(crate) use sequence::{Asked, Callable, Interrupted, Sequence};
+pub(crate) use pool::Pool;
+pub(crate) use sequence::{Asked, Interrupted, Sequence};
 #[cfg(feature = "serve")]
 pub(crate) use sequence::{Emitted, Reason, Step};
 
@@ -53,9 +54,13 @@ pub(super) fn generate(args: &GenerateArgs, terminal: &mut Terminal) -> Outcome 
         top_logprobs: 0,
         stops: args.stop.clone(),
     };
-    let model = Callable { compiled: &compiled, checkpoint: &checkpoint };
-    let mut sequence = Sequence::new(model, tokenizer.as_ref(), asked).map_err(failure)?;
-    if let Err(stop) = print(args, &mut sequence, (&compiled.module, &mut speed), terminal)? {
+    let positions = asked.context.min(asked.prompt.len().saturating_add(asked.max_tokens));
+    let pool = Pool::of_positions(&compiled, &checkpoint.config, positions);
+    let mut pool = pool.map_err(Failure::missing)?;
+    let sequence = Sequence::new((&checkpoint, &pool), tokenizer.as_ref(), asked);
+    let sequence = sequence.map_err(failure)?;
+    let measured = (&compiled.module, &mut speed);
+    if let Err(stop) = print(args, (sequence, &mut pool), measured, terminal)? {
         return stopped(stop, &compiled, terminal);
     }
     if args.bench {
@@ -150,14 +155,14 @@ fn failure(why: Interrupted) -> Failure {
 /// Prints a text, token by token.
 fn print(
     args: &GenerateArgs,
-    sequence: &mut Sequence<'_>,
+    (mut sequence, pool): (Sequence<'_>, &mut Pool<'_>),
     (module, speed): (&Module, &mut Speed),
     terminal: &mut Terminal,
 ) -> Result<Result<(), Stop>, Failure> {
     let mut shown = Shown::new();
     loop {
         let (start, allocated) = (Instant::now(), module.allocations());
-        let step = match sequence.step() {
+        let step = match sequence.step(pool) {
             Ok(step) => step,
             Err(Interrupted::Stop(stop)) => return Ok(Err(stop)),
             Err(other) => return Err(failure(other)),

@@ -1,5 +1,5 @@
 //! `relax serve`: a language model behind the HTTP interface of OpenAI. The model is called by one thread, which takes sequences from a bounded
-//! queue and advances them in turns; another thread runs the server.
+//! queue and computes them together; another thread runs the server.
 
 mod answer;
 mod connections;

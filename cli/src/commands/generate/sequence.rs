@@ -2,11 +2,8 @@
 //! they give the same tokens.
 
 use super::checkpoint::Checkpoint;
-use super::compiled::Compiled;
-use super::session::Session;
+use super::pool::{Pool, Rows};
 use super::text::Text;
-#[cfg(feature = "serve")]
-use relax_llm::Config;
 use relax_llm::{Chosen, Sampler, SamplingError, Tokenizer, TokenizerError, top_logprobs};
 use relax_runtime::Stop;
 
@@ -14,13 +11,6 @@ use relax_runtime::Stop;
 /// of them times the positions before; weights are read for each step, which so many rows are enough to hide. Rounding depends on
 /// how many tokens a step has, so that all commands divide prompts alike.
 const CHUNK: usize = 256;
-
-/// A model that can be called.
-#[derive(Clone, Copy)]
-pub(crate) struct Callable<'m> {
-    pub(crate) compiled: &'m Compiled,
-    pub(crate) checkpoint: &'m Checkpoint,
-}
 
 /// What is to be continued, and how far.
 pub(crate) struct Asked {
@@ -85,7 +75,7 @@ pub(crate) enum Interrupted {
 }
 
 pub(crate) struct Sequence<'m> {
-    session: Session<'m>,
+    rows: Rows,
     ends: &'m [u32],
     sampler: Sampler,
     max_tokens: usize,
@@ -103,19 +93,17 @@ impl<'m> Sequence<'m> {
     /// # Errors
     /// When the tokenizer has no such token, or there is no memory.
     pub(crate) fn new(
-        model: Callable<'m>,
+        (checkpoint, pool): (&'m Checkpoint, &Pool<'_>),
         tokenizer: Option<&'m Tokenizer>,
         asked: Asked,
     ) -> Result<Self, Interrupted> {
         let Asked { prompt, sampler, max_tokens, context, top_logprobs, stops } = asked;
-        let session = Session::new(model.compiled, &model.checkpoint.config, context);
-        let session = session.map_err(|why| Interrupted::Stop(Stop::Unsupported(why)))?;
         let text = tokenizer.map(|tokenizer| Text::new(tokenizer, &prompt, stops));
         let text = text.transpose().map_err(Interrupted::Token)?;
-        let ends = &model.checkpoint.ends;
+        let ends = &checkpoint.ends;
         let length = prompt.len();
         Ok(Self {
-            session,
+            rows: pool.rows(),
             ends,
             sampler,
             max_tokens,
@@ -128,35 +116,50 @@ impl<'m> Sequence<'m> {
         })
     }
 
-    /// Bytes that a sequence of so many positions takes; `None` is more than can be counted.
-    #[cfg(feature = "serve")]
-    pub(crate) fn bytes(config: &Config, positions: usize) -> Option<u64> {
-        Session::bytes(config, positions)
-    }
-
     pub(crate) fn generated(&self) -> usize {
         self.tokens.len() - self.prompt
     }
 
-    pub(crate) fn step(&mut self) -> Result<Step, Interrupted> {
-        if self.generated() >= self.max_tokens {
+    /// How many tokens the next call of the model takes; 0 after the last one.
+    pub(crate) fn due(&self) -> usize {
+        let is_over = self.generated() >= self.max_tokens;
+        if is_over { 0 } else { (self.tokens.len() - self.seen).min(CHUNK) }
+    }
+
+    /// A step of this sequence alone.
+    pub(crate) fn step(&mut self, pool: &mut Pool<'_>) -> Result<Step, Interrupted> {
+        if self.due() == 0 {
             return Ok(Step { end: Some(self.end(Reason::MaxTokens)), ..Step::default() });
         }
-        let new = &self.tokens[self.seen..];
-        let rows = new.len().min(CHUNK);
-        let logits = self.session.step(&new[..rows]).map_err(Interrupted::Stop)?;
+        let logits = call(&mut [self], pool).map_err(Interrupted::Stop)?;
+        self.take(&logits[0])
+    }
+
+    /// One step of each sequence in one call of the model. The next call of all of them takes one token.
+    #[cfg(feature = "serve")]
+    pub(crate) fn step_together(
+        sequences: &mut [&mut Self],
+        pool: &mut Pool<'_>,
+    ) -> Result<Vec<Result<Step, Interrupted>>, Stop> {
+        let logits = call(sequences, pool)?;
+        Ok(sequences.iter_mut().zip(&logits).map(|(one, logits)| one.take(logits)).collect())
+    }
+
+    /// What becomes of the tokens that the model was called with, by the logits after them.
+    fn take(&mut self, logits: &[f32]) -> Result<Step, Interrupted> {
+        let rows = self.due();
         self.seen += rows;
         if self.seen < self.tokens.len() {
             return Ok(Step { rows, ..Step::default() });
         }
-        let chosen = self.sampler.choose(&logits, &self.tokens).map_err(Interrupted::Sampling)?;
+        let chosen = self.sampler.choose(logits, &self.tokens).map_err(Interrupted::Sampling)?;
         if self.ends.contains(&chosen.token) {
             return Ok(Step { rows, token: None, end: Some(self.end(Reason::EndToken)) });
         }
         self.tokens.push(chosen.token);
         let pushed = self.text.as_mut().map(|text| text.push(chosen.token));
         let (text, stops) = pushed.transpose().map_err(Interrupted::Token)?.unzip();
-        let top = top_logprobs(&logits, self.top_logprobs).map_err(Interrupted::Sampling)?;
+        let top = top_logprobs(logits, self.top_logprobs).map_err(Interrupted::Sampling)?;
         let reason = match stops {
             Some(true) => Some(Reason::StopText),
             _ if self.seen + 1 >= self.context => Some(Reason::Context),
@@ -172,4 +175,13 @@ impl<'m> Sequence<'m> {
         let text = self.text.take().filter(|_| reason != Reason::StopText);
         (reason, text.map(Text::finish).unwrap_or_default())
     }
+}
+
+/// Calls the model with the tokens that are due of each sequence, which are as many of all.
+fn call(sequences: &mut [&mut Sequence<'_>], pool: &mut Pool<'_>) -> Result<Vec<Vec<f32>>, Stop> {
+    let rows = sequences.iter_mut().map(|one| {
+        let due = one.due();
+        (&mut one.rows, &one.tokens[one.seen..one.seen + due])
+    });
+    pool.step(&mut rows.collect::<Vec<_>>())
 }

@@ -1,9 +1,10 @@
-//! The thread that calls the model: it admits sequences while memory and places last, and gives each of them one step in turn.
+//! The thread that calls the model (continuous batching): it admits sequences while memory and places last. A round computes one part of one
+//! prompt, then the next token of all sequences in one call.
 
 use super::metrics::Metrics;
 use super::queue::{Event, Job, Queue, Wait};
 use super::refusal::Refusal;
-use crate::commands::generate::{Callable, Interrupted, Sequence, Step};
+use crate::commands::generate::{Checkpoint, Interrupted, Pool, Sequence, Step};
 use relax_llm::Tokenizer;
 use relax_runtime::Stop;
 use std::time::Instant;
@@ -12,7 +13,7 @@ use tokio::sync::watch;
 
 /// What a running server may use.
 pub(super) struct Engine<'m> {
-    pub(super) model: Callable<'m>,
+    pub(super) checkpoint: &'m Checkpoint,
     pub(super) tokenizer: &'m Tokenizer,
     pub(super) queue: &'m Queue,
     pub(super) metrics: &'m Metrics,
@@ -23,6 +24,9 @@ pub(super) struct Engine<'m> {
     /// Bytes of keys and values of all sequences.
     pub(super) bytes: u64,
 }
+
+/// What other sequences are told when a call of one loses the pool.
+const LOST: &str = "another call of the model stopped, with the keys and values of all sequences";
 
 struct Running<'m> {
     sequence: Sequence<'m>,
@@ -43,27 +47,36 @@ impl Drop for StopOnDrop<'_> {
 
 impl<'m> Engine<'m> {
     /// Runs until the queue is stopped and all sequences have ended.
-    pub(super) fn run(&self) {
+    pub(super) fn run(&self, mut pool: Pool<'m>) {
         let _stop = StopOnDrop(self.queue, self.stop);
         let mut running: Vec<Running<'m>> = Vec::new();
         loop {
-            self.admit(&mut running);
+            self.admit(&mut running, &pool);
             if self.queue.is_cut() || (running.is_empty() && self.queue.is_over()) {
                 return;
             }
-            running.retain_mut(|one| self.advance(one));
+            self.leave(&mut running);
+            self.read_prompt(&mut running, &mut pool);
+            self.leave(&mut running);
+            if let Err(stop) = self.decode(&mut running, &mut pool) {
+                self.fail(&mut running, &stop);
+            }
+            if pool.is_lost() {
+                self.fail(&mut running, &Stop::Unsupported(LOST.to_owned()));
+                pool.restart();
+            }
             self.metrics.set_running(running.len(), reserved(&running));
         }
     }
 
-    fn admit(&self, running: &mut Vec<Running<'m>>) {
+    fn admit(&self, running: &mut Vec<Running<'m>>, pool: &Pool<'m>) {
         while running.len() < self.parallel {
             let wait = if running.is_empty() { Wait::Yes } else { Wait::No };
             let free = self.bytes - reserved(running).min(self.bytes);
             let Some(job) = self.queue.pop(free, wait) else { return };
             let Job { asked, bytes, choice, events } = job;
             self.metrics.add_prompt(asked.prompt.len());
-            match Sequence::new(self.model, Some(self.tokenizer), asked) {
+            match Sequence::new((self.checkpoint, pool), Some(self.tokenizer), asked) {
                 Ok(sequence) => {
                     let _ = events.send((choice, Event::Started));
                     running.push(Running { sequence, bytes, choice, events });
@@ -76,15 +89,50 @@ impl<'m> Engine<'m> {
         }
     }
 
-    /// One step of a sequence; whether it goes on.
-    fn advance(&self, one: &mut Running<'m>) -> bool {
-        if one.events.is_closed() {
-            self.metrics.add_cancelled();
-            return false;
-        }
+    /// Ends the sequences whose clients are gone.
+    fn leave(&self, running: &mut Vec<Running<'m>>) {
+        running.retain(|one| {
+            let is_gone = one.events.is_closed();
+            if is_gone {
+                self.metrics.add_cancelled();
+            }
+            !is_gone
+        });
+    }
+
+    /// One part of the first prompt that is not read.
+    fn read_prompt(&self, running: &mut Vec<Running<'m>>, pool: &mut Pool<'m>) {
+        let Some(at) = running.iter().position(|one| one.sequence.due() != 1) else { return };
         let start = Instant::now();
-        let step = one.sequence.step();
-        self.metrics.add_step(start.elapsed());
+        let step = running[at].sequence.step(pool);
+        self.metrics.add_step(1, start.elapsed());
+        if !self.tell(&running[at], step) {
+            running.remove(at);
+        }
+    }
+
+    /// One token of each sequence whose prompt is read.
+    fn decode(&self, running: &mut Vec<Running<'m>>, pool: &mut Pool<'m>) -> Result<(), Stop> {
+        // A sequence that decodes may be at its end afterwards.
+        let is_due: Vec<bool> = running.iter().map(|one| one.sequence.due() == 1).collect();
+        let due = running.iter_mut().zip(&is_due).filter(|(_, is_due)| **is_due);
+        let mut batch: Vec<&mut Sequence<'m>> = due.map(|(one, _)| &mut one.sequence).collect();
+        if batch.is_empty() {
+            return Ok(());
+        }
+        let (start, count) = (Instant::now(), batch.len());
+        let steps = Sequence::step_together(&mut batch, pool)?;
+        self.metrics.add_step(count, start.elapsed());
+        let (mut is_due, mut steps) = (is_due.into_iter(), steps.into_iter());
+        running.retain(|one| match is_due.next() {
+            Some(true) => steps.next().is_some_and(|step| self.tell(one, step)),
+            _ => true,
+        });
+        Ok(())
+    }
+
+    /// Tells a client of a step; whether its sequence goes on.
+    fn tell(&self, one: &Running<'m>, step: Result<Step, Interrupted>) -> bool {
         let send = |event| one.events.send((one.choice, event)).is_ok();
         match step {
             Err(why) => {
@@ -102,6 +150,14 @@ impl<'m> Engine<'m> {
                 }
                 true
             }
+        }
+    }
+
+    /// Ends all sequences: the call that stopped had the keys and values of all.
+    fn fail(&self, running: &mut Vec<Running<'m>>, stop: &Stop) {
+        for one in running.drain(..) {
+            let why = refusal(Interrupted::Stop(stop.clone()));
+            let _ = one.events.send((one.choice, Event::Failed(why)));
         }
     }
 }

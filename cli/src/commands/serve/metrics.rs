@@ -14,6 +14,7 @@ pub(super) struct Metrics {
     generated_tokens: AtomicU64,
     cancelled: AtomicU64,
     steps: AtomicU64,
+    step_sequences: AtomicU64,
     step_micros: AtomicU64,
     running: AtomicU64,
     cache_bytes: AtomicU64,
@@ -40,8 +41,10 @@ impl Metrics {
         self.cancelled.fetch_add(1, Relaxed);
     }
 
-    pub(super) fn add_step(&self, took: Duration) {
+    /// A call of the model for so many sequences.
+    pub(super) fn add_step(&self, sequences: usize, took: Duration) {
         self.steps.fetch_add(1, Relaxed);
+        self.step_sequences.fetch_add(sequences as u64, Relaxed);
         let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         self.step_micros.fetch_add(micros, Relaxed);
     }
@@ -69,6 +72,11 @@ impl Metrics {
             ),
             ("relax_steps_total", "Calls of the model.", read(&self.steps)),
             (
+                "relax_step_sequences_total",
+                "Sequences in calls of the model.",
+                read(&self.step_sequences),
+            ),
+            (
                 "relax_step_seconds_total",
                 "Time in calls of the model.",
                 read(&self.step_micros) / 1e6,
@@ -78,7 +86,7 @@ impl Metrics {
                 "Lines that nobody read in time.",
                 read(&self.lost_log_lines),
             ),
-            ("relax_running", "Sequences that take turns.", read(&self.running)),
+            ("relax_running", "Sequences that are computed.", read(&self.running)),
             ("relax_waiting", "Sequences in the queue.", waiting as f64),
             ("relax_open_requests", "Requests without a complete answer.", read(&self.open)),
             (

@@ -7,7 +7,7 @@ use super::log::{self, Log, now};
 use super::metrics::Metrics;
 use super::queue::Queue;
 use crate::args::ServeArgs;
-use crate::commands::generate::{Callable, Checkpoint, Sequence, Template, load, opened};
+use crate::commands::generate::{Checkpoint, Pool, Template, load, opened};
 use crate::commands::run::size;
 use crate::environment::API_KEY;
 use crate::exit::{Exit, Failure, Outcome};
@@ -39,6 +39,8 @@ pub(crate) fn serve(args: &ServeArgs, terminal: &mut Terminal) -> Outcome {
     let listener = bound(args)?;
     let compiled = load(&args.loading, &checkpoint, terminal)?;
     let template = template(&checkpoint, &tokenizer, terminal);
+    let pool = Pool::of_bytes(&compiled, &checkpoint.config, cache_bytes);
+    let pool = pool.map_err(Failure::missing)?;
     let (queue, metrics) = (Arc::new(Queue::new(args.queue.get())), Arc::new(Metrics::default()));
     let (log, lines) = Log::new(terminal.format, Arc::clone(&metrics));
     let config = checkpoint.config.clone();
@@ -53,7 +55,7 @@ pub(crate) fn serve(args: &ServeArgs, terminal: &mut Terminal) -> Outcome {
         max_body,
         timeout: Duration::from_secs(args.timeout.get().into()),
         cache_bytes,
-        bytes: Box::new(move |positions| Sequence::bytes(&config, positions)),
+        bytes: Box::new(move |positions| Pool::bytes(&config, positions)),
         most_waiting: args.queue.get(),
         queue: Arc::clone(&queue),
         metrics: Arc::clone(&metrics),
@@ -64,7 +66,7 @@ pub(crate) fn serve(args: &ServeArgs, terminal: &mut Terminal) -> Outcome {
     say(args, &shared, address.to_string(), terminal)?;
     let (stop, stopped) = watch::channel(false);
     let engine = Engine {
-        model: Callable { compiled: &compiled, checkpoint: &checkpoint },
+        checkpoint: &checkpoint,
         tokenizer: &tokenizer,
         queue: &queue,
         metrics: &metrics,
@@ -79,7 +81,7 @@ pub(crate) fn serve(args: &ServeArgs, terminal: &mut Terminal) -> Outcome {
         let _ = on_signal.send(true);
     }));
     let server = thread::spawn(move || served(listener, (shared, stopped), grace));
-    engine.run();
+    engine.run(pool);
     let is_complete = server.join().unwrap_or(Err("the server panicked".to_owned()));
     let _ = writer.join();
     match is_complete.map_err(Failure::missing)? {
@@ -162,7 +164,7 @@ fn limits(
         )));
     }
     let max_tokens = args.max_tokens.get().min(context - 1);
-    let least = Sequence::bytes(&checkpoint.config, max_tokens + 1);
+    let least = Pool::bytes(&checkpoint.config, max_tokens + 1);
     match least {
         Some(least) if least <= cache_bytes => Ok((context, max_tokens)),
         _ => Err(Failure::usage(format!(
@@ -196,10 +198,6 @@ fn say(
     address: String,
     terminal: &mut Terminal,
 ) -> Result<(), Failure> {
-    terminal.note(&format!(
-        "decode is not batched: up to {} sequences take turns, one token each",
-        args.parallel
-    ));
     let model = &shared.model;
     let words = format!("serving `{model}` at http://{address}/v1\n");
     terminal.tell(&words, || {
@@ -208,7 +206,7 @@ fn say(
             "address": address,
             "model": model,
             "parallel": args.parallel,
-            "decode": "interleaved",
+            "decode": "batched",
             "context": shared.context,
             "max_tokens": shared.max_tokens,
             "cache_bytes": shared.cache_bytes,

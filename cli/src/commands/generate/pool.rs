@@ -1,0 +1,200 @@
+//! Keys and values of sequences, in pages of one pool: calls of `step_in_pages` for several sequences, each after as many positions as it has.
+
+use super::compiled::Compiled;
+use relax_llm::{Config, PAGE};
+use relax_runtime::{DType, Stop, Tensor, Value};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// Pages that no sequence has.
+type Free = Rc<RefCell<Vec<usize>>>;
+
+/// Keys and values of all sequences.
+pub(crate) struct Pool<'m> {
+    model: &'m Compiled,
+    /// Keys and values of each layer: (pages, heads, rows of a page, elements). A call overwrites them.
+    tensors: Vec<Tensor>,
+    /// The same without pages.
+    nothing: Vec<Tensor>,
+    /// Whether a call that stopped has lost the tensors.
+    is_lost: bool,
+    free: Free,
+    pages: usize,
+    /// Pages at most.
+    most: usize,
+}
+
+/// The pages of a sequence, which it gives back in the end.
+pub(crate) struct Rows {
+    pages: Vec<usize>,
+    /// Rows that are in use.
+    positions: usize,
+    free: Free,
+}
+
+impl Drop for Rows {
+    fn drop(&mut self) {
+        self.free.borrow_mut().append(&mut self.pages);
+    }
+}
+
+/// Pages of so many positions.
+fn pages_of(positions: usize) -> usize {
+    positions.div_ceil(PAGE)
+}
+
+/// Bytes of so many pages. While the pool grows, one of its tensors is there twice.
+fn bytes_of(config: &Config, pages: usize) -> Option<u64> {
+    let tensors = config.layers.len().checked_mul(2)?.checked_add(1)?;
+    let row = config.kv_heads.checked_mul(config.head_dim)?.checked_mul(size_of::<f32>())?;
+    let page = row.checked_mul(PAGE)?.checked_mul(tensors)?;
+    u64::try_from(page.checked_mul(pages)?).ok()
+}
+
+impl<'m> Pool<'m> {
+    /// An empty pool, which grows to so many pages.
+    fn new(model: &'m Compiled, config: &Config, most: usize) -> Result<Self, Stop> {
+        let shape = [0, dim(config.kv_heads)?, dim(PAGE)?, dim(config.head_dim)?];
+        let empty = Tensor::zeros(DType::F32, &shape).map_err(Stop::Unsupported)?;
+        let nothing = vec![empty; 2 * config.layers.len()];
+        let tensors = nothing.clone();
+        Ok(Self { model, tensors, nothing, is_lost: false, free: Free::default(), pages: 0, most })
+    }
+
+    /// A pool for one sequence of so many positions.
+    pub(crate) fn of_positions(
+        model: &'m Compiled,
+        config: &Config,
+        positions: usize,
+    ) -> Result<Self, Stop> {
+        Self::new(model, config, pages_of(positions))
+    }
+
+    /// A pool of so many bytes at most.
+    #[cfg(feature = "serve")]
+    pub(crate) fn of_bytes(model: &'m Compiled, config: &Config, bytes: u64) -> Result<Self, Stop> {
+        let page = bytes_of(config, 1).map_or(u64::MAX, |page| page.max(1));
+        Self::new(model, config, usize::try_from(bytes / page).unwrap_or(usize::MAX))
+    }
+
+    /// Bytes that a sequence of so many positions takes; `None` is more than can be counted.
+    #[cfg(feature = "serve")]
+    pub(crate) fn bytes(config: &Config, positions: usize) -> Option<u64> {
+        bytes_of(config, pages_of(positions))
+    }
+
+    /// A sequence without positions.
+    pub(super) fn rows(&self) -> Rows {
+        Rows { pages: Vec::new(), positions: 0, free: Rc::clone(&self.free) }
+    }
+
+    /// Adds to each sequence as many tokens, at least one; the logits of the token after them. A call that stops loses the pool: the
+    /// sequences in it cannot go on.
+    pub(super) fn step(
+        &mut self,
+        sequences: &mut [(&mut Rows, &[u32])],
+    ) -> Result<Vec<Vec<f32>>, Stop> {
+        if self.is_lost {
+            return Err(Stop::Unsupported(
+                "keys and values were lost in a call that stopped".into(),
+            ));
+        }
+        self.reserve(sequences)?;
+        let mut arguments = arguments(sequences)?;
+        self.is_lost = true;
+        arguments.extend(self.tensors.drain(..).map(Value::Tensor));
+        let function = self.model.module.function("step_in_pages");
+        let function = function.ok_or_else(|| no("function `step_in_pages`"))?;
+        let result = function.call_donating(arguments)?;
+        let Value::Tuple(items) = &result else { return Err(no("tuple")) };
+        let (logits, tensors) = items.items().split_first().ok_or_else(|| no("logits"))?;
+        for tensor in tensors {
+            let Value::Tensor(tensor) = tensor else { return Err(no("cache")) };
+            self.tensors.push(tensor.clone());
+        }
+        self.is_lost = false;
+        for (rows, tokens) in sequences.iter_mut() {
+            rows.positions += tokens.len();
+        }
+        let Value::Tensor(logits) = logits else { return Err(no("tensor of logits")) };
+        let logits = logits.to_f32().ok_or_else(|| no("logits of f32"))?;
+        let vocabulary = logits.len() / sequences.len().max(1);
+        Ok(logits.chunks(vocabulary.max(1)).map(<[f32]>::to_vec).collect())
+    }
+
+    /// Whether a call that stopped has lost the keys and values.
+    #[cfg(feature = "serve")]
+    pub(crate) fn is_lost(&self) -> bool {
+        self.is_lost
+    }
+
+    /// Begins anew, when no sequence is left that has pages.
+    #[cfg(feature = "serve")]
+    pub(crate) fn restart(&mut self) {
+        self.tensors.clone_from(&self.nothing);
+        self.free.borrow_mut().clear();
+        (self.is_lost, self.pages) = (false, 0);
+    }
+
+    /// Gives each sequence the pages that it needs. The pool doubles where there are none left, so that a page is copied once in the mean.
+    fn reserve(&mut self, sequences: &mut [(&mut Rows, &[u32])]) -> Result<(), Stop> {
+        for (rows, tokens) in sequences {
+            while rows.pages.len() < pages_of(rows.positions + tokens.len()) {
+                if self.free.borrow().is_empty() {
+                    self.grow()?;
+                }
+                rows.pages.extend(self.free.borrow_mut().pop());
+            }
+        }
+        Ok(())
+    }
+
+    fn grow(&mut self) -> Result<(), Stop> {
+        let pages = (2 * self.pages).max(1).min(self.most);
+        if pages <= self.pages {
+            return Err(Stop::Unsupported(format!("no page is left of {pages}")));
+        }
+        let extent = dim(pages)?;
+        for tensor in &mut self.tensors {
+            *tensor = tensor.extended(0, extent).map_err(Stop::Unsupported)?;
+        }
+        // The first ones are taken first.
+        self.free.borrow_mut().extend((self.pages..pages).rev());
+        self.pages = pages;
+        Ok(())
+    }
+}
+
+/// Tokens, lengths and tables of pages. As many columns as a power of two: then memory of the last call fits the next one.
+fn arguments(sequences: &[(&mut Rows, &[u32])]) -> Result<Vec<Value>, Stop> {
+    let batch = dim(sequences.len())?;
+    let count = dim(sequences.first().map_or(0, |(_, tokens)| tokens.len()))?;
+    let most = sequences.iter().map(|(rows, _)| rows.pages.len()).max().unwrap_or(0);
+    let columns = most.next_power_of_two();
+    let (mut tokens, mut lengths, mut table) = (Vec::new(), Vec::new(), Vec::new());
+    for (rows, new) in sequences {
+        tokens.extend(new.iter().map(|&token| i64::from(token)));
+        lengths.push(dim(rows.positions)?);
+        for at in 0..columns {
+            table.push(dim(rows.pages.get(at).copied().unwrap_or(0))?);
+        }
+    }
+    let tensor = |shape: &[i64], elements: &[i64]| {
+        let bytes: Vec<u8> = elements.iter().flat_map(|element| element.to_ne_bytes()).collect();
+        let tensor = Tensor::from_bytes(DType::I64, shape, &bytes);
+        tensor.map(Value::Tensor).map_err(Stop::Unsupported)
+    };
+    Ok(vec![
+        tensor(&[batch, count], &tokens)?,
+        tensor(&[batch], &lengths)?,
+        tensor(&[batch, dim(columns)?], &table)?,
+    ])
+}
+
+fn dim(extent: usize) -> Result<i64, Stop> {
+    i64::try_from(extent).map_err(|error| Stop::Unsupported(error.to_string()))
+}
+
+fn no(what: &str) -> Stop {
+    Stop::Unsupported(format!("the program of the model gives no {what}"))
+}
