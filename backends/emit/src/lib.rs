@@ -196,6 +196,8 @@ pub fn print_c<'t>(
 
 /// The attribute of a module whose products of a batch give each matrix the bits that it has alone.
 pub const BATCH_INVARIANT: &str = "batch_invariant";
+/// In such a module so many rounded rows, and fewer, are computed as one is: a batch of no more sequences with one row each.
+pub const MOST_SEQUENCES: usize = 31;
 
 /// Whether kernels of products are chosen by the rows of one matrix, or by those of its whole batch.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! Products of rows of bytes with quantized weights, as calls of a routine of the prelude that sums integers by blocks: the dot
 //! instructions of processors take bytes. Only where sums of floats may be formed in any order, and where no access may trap.
 
-use crate::OUT_OF_MEMORY;
 use crate::printer::Printer;
+use crate::{MOST_SEQUENCES, OUT_OF_MEMORY};
 use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::dtype::DType;
 use relax_syntax::facts::Relation;
@@ -112,12 +112,16 @@ impl Printer<'_, '_> {
         }
         let extents: Vec<String> = roles.rows.iter().map(stop).collect();
         let rows = crate::outline::total(&extents);
-        let each = self.rows_of_a_matrix(product.out, &roles.rows, &extents);
-        let each = each.unwrap_or_else(|| rows.clone());
+        let is_few = match self.rows_of_a_matrix(product.out, &roles.rows, &extents) {
+            Some(each) => format!("{each} < RX_FEW"),
+            // Rows of a batch may have become those of one matrix.
+            None if self.is_batch_invariant => format!("{rows} <= {MOST_SEQUENCES}"),
+            None => format!("{rows} < RX_FEW"),
+        };
         let (columns, terms) = (stop(&roles.column), stop(&product.along));
         let threads = self.threads;
         let call = format!(
-            "rx_product_rounded({threads}, &{name}, {name}_columns, {rows}, {each}, {columns}, {terms}, (rx_byte_rows){{{}}}, {weights}, {first}, {out_row})",
+            "rx_product_rounded({threads}, &{name}, {name}_columns, {rows}, {is_few}, {columns}, {terms}, (rx_byte_rows){{{}}}, {weights}, {first}, {out_row})",
             activations.join(", ")
         );
         let message = "a product of matrices takes more memory than there is".to_owned();

@@ -68,6 +68,13 @@ def rounded(X: Buffer(("b", "n", "k * 32"), "i8"), A: Buffer(("b", "n", "k"), "f
             Y[i, r, j] += f32(X[i, r, l]) * A[i, r, l // 32] * (f32(i32(Q[j, l // 8] >> u32(l % 8 * 4) & 15) - 8) * f32(D[j, l // 32]))
 
 @tensorir_function
+def rounded_rows(X: Buffer(("b", "k * 32"), "i8"), A: Buffer(("b", "k"), "f32"), D: Buffer(("c", "k"), "f16"), Q: Buffer(("c", "k * 4"), "u32"), Y: Buffer(("b", "c"), "f32")):
+    for i, j in grid(b, c):
+        Y[i, j] = 0.0
+        for l in range(k * 32):
+            Y[i, j] += f32(X[i, l]) * A[i, l // 32] * (f32(i32(Q[j, l // 8] >> u32(l % 8 * 4) & 15) - 8) * f32(D[j, l // 32]))
+
+@tensorir_function
 def rounded_one_each(X: Buffer(("b", 1, "k * 32"), "i8"), A: Buffer(("b", 1, "k"), "f32"), D: Buffer(("c", "k"), "f16"), Q: Buffer(("c", "k * 4"), "u32"), Y: Buffer(("b", 1, "c"), "f32")):
     for i, j in grid(b, c):
         Y[i, 0, j] = 0.0
@@ -82,7 +89,7 @@ const SIZES: [[i64; 4]; 12] = [
     [7, 1, 65, 9],
     [8, 1, 17, 33],
     [9, 1, 130, 40],
-    [19, 1, 3, 8],
+    [31, 1, 3, 8],
     [4, 2, 33, 20],
     [9, 7, 18, 5],
     [3, 8, 33, 20],
@@ -135,7 +142,7 @@ fn a_matrix_of_a_batch_has_the_bits_that_it_has_alone() {
         ("n == 1 ? rx_product_rows : rx_product)(", 3),
         ("if (rx_product_rows(", 1),
         ("if (rx_product_filled(", 2),
-        ("if (rx_product_rounded(", 2),
+        ("if (rx_product_rounded(", 3),
     ] {
         assert_eq!(c.matches(call).count(), count, "{call}");
     }

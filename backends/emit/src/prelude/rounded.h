@@ -5,8 +5,8 @@
    Sums within a group are integers and exact. Groups are added in f32: an element is off by at most (groups + 24) * 2^-24 times the
    sum of the magnitudes of all terms, those of minimums apart. One row, and up to RX_FEW - 1, read weights once and in their order,
    as memory gives them fastest; more rows pass over 16 rows of weights that are decoded and transposed, so that lanes are columns.
-   Rows of which there are few each time in a batch
-   are few, however many the batch has. An element is computed in the same way whichever part computes it. */
+   The caller says how many are
+   few: rows of a batch may not depend on how many there are. An element is computed in the same way whichever part computes it. */
 
 #if defined __AVX2__
 #include <immintrin.h>

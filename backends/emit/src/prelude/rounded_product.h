@@ -119,18 +119,19 @@ static void rx_order_rows(const rx_block_format *f, int8_t *to, int32_t *less, f
     }
 }
 
-/* Of m rows, `each` are of one matrix of a batch. Nonzero where there is no memory. */
+/* Where the rows are `few`, each is computed as a single one. Nonzero where there is no memory. */
 static __attribute__((noinline)) int rx_product_rounded(const rx_threads *threads, const rx_block_format *f,
-                                                        int (*columns)(const rx_rounded_job *, int64_t, int64_t), int64_t m, int64_t each, int64_t n,
+                                                        int (*columns)(const rx_rounded_job *, int64_t, int64_t), int64_t m, int few, int64_t n,
                                                         int64_t terms,
                                                         rx_byte_rows x, rx_quantized w, float *c, int64_t c_row) {
     if (m <= 0 || n <= 0) return 0;
     const int64_t groups = terms / f->group, all = m * groups;
     int is_few = 0;
+    (void)few;
     int64_t bytes = all * (f->group + 12), bytes_of_x = all * f->group;
 #if defined RX_ROUNDED_LANES
     const int64_t chunks = (terms + rx_chunk_terms(f->bits) - 1) / rx_chunk_terms(f->bits), padded = rx_padded(groups);
-    is_few = each < RX_FEW;
+    is_few = few;
     if (is_few) bytes_of_x = m * chunks * (int64_t)sizeof(rx_chunk), bytes = bytes_of_x + m * padded * 4;
 #endif
     int8_t *room = aligned_alloc(64, ((size_t)bytes + 127) / 64 * 64);
