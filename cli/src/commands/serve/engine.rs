@@ -5,6 +5,7 @@ use super::metrics::Metrics;
 use super::queue::{Event, Job, Queue, Wait};
 use super::refusal::Refusal;
 use crate::commands::generate::{Checkpoint, Interrupted, Pool, Sequence, Step};
+use relax_emit::MOST_SEQUENCES;
 use relax_llm::Tokenizer;
 use relax_runtime::Stop;
 use std::time::Instant;
@@ -120,9 +121,14 @@ impl<'m> Engine<'m> {
         if batch.is_empty() {
             return Ok(());
         }
-        let (start, count) = (Instant::now(), batch.len());
-        let steps = Sequence::step_together(&mut batch, pool)?;
-        self.metrics.add_step(count, start.elapsed());
+        let calls = batch.len().div_ceil(MOST_SEQUENCES);
+        let mut steps = Vec::with_capacity(batch.len());
+        let most = batch.len().div_ceil(calls);
+        for part in batch.chunks_mut(most) {
+            let (start, count) = (Instant::now(), part.len());
+            steps.extend(Sequence::step_together(part, pool)?);
+            self.metrics.add_step(count, start.elapsed());
+        }
         let (mut is_due, mut steps) = (is_due.into_iter(), steps.into_iter());
         running.retain(|one| match is_due.next() {
             Some(true) => steps.next().is_some_and(|step| self.tell(one, step)),
