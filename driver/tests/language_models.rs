@@ -3,6 +3,8 @@
 
 #[path = "language_models/block_formats.rs"]
 mod block_formats;
+#[path = "language_models/pages.rs"]
+mod pages;
 
 use relax_corpus::requirement;
 use relax_corpus::sample::Sample;
@@ -119,6 +121,14 @@ impl Model {
         let tensor = Tensor::full(DType::F32, &shape, Number::Float(f64::NAN));
         let tensor = || to_machine(&Value::Tensor(tensor.clone())).expect("it is a tensor");
         Cache { rows: 0, tensors: (0..2 * self.config.layers.len()).map(|_| tensor()).collect() }
+    }
+
+    /// Pools of so many pages with so many rows. Whoever reads one that is not in use finds NaN.
+    fn pools(&self, pages: usize, rows: usize) -> Vec<relax_runtime::Value> {
+        let shape = [pages, self.config.kv_heads, rows, self.config.head_dim];
+        let tensor = Value::Tensor(Tensor::full(DType::F32, &shape, Number::Float(f64::NAN)));
+        let tensor = || to_machine(&tensor).expect("it is a tensor");
+        (0..2 * self.config.layers.len()).map(|_| tensor()).collect()
     }
 
     /// The logits of `score` in the interpreter, or what stops it.
