@@ -253,8 +253,7 @@ fn agrees_with_generate(model: &Model, switches: &[&str], parallel: &str) {
 /// The text of a stream.
 fn streamed(answer: &Answer) -> String {
     let events = answer.events();
-    let texts = events.iter().map(|event| event["choices"][0]["text"].as_str());
-    texts.map(|text| text.expect("a text")).collect()
+    events.iter().map(|event| event["choices"][0]["text"].as_str().expect("a text")).collect()
 }
 
 #[test]
