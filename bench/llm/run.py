@@ -1,10 +1,14 @@
 """Speed of a language model: `relax generate` and llama.cpp on the same GGUF file, in one run.
 
 usage: python run.py MODEL.gguf [--relax PATH] [--threads 1,2] [--prefill 16,128,512] [--decode 16,512,2048] [--activations q8,f32] [--output FILE.md]
+       python run.py MODEL.gguf --clients 1,2,4,8 [--relax PATH] [--threads 1,2] [--decode 16] [--activations q8,f32] [--output FILE.md]
 
 make_model.py makes a model. llama.cpp is measured where llama-cpp-python (PyPI, built from its source) can be imported, by this
 Python. Prompts are random tokens. Decoding is the median of 24 steps after a prompt of so many tokens. The machine should do nothing
 else; ratios say more than times.
+
+With --clients `relax serve` answers so many clients at once. Each sends a prompt of its own and gets 48 tokens as a stream. Tokens are counted
+from the moment at which all clients have their first one until one of them has its last: all sequences decode in that time.
 """
 
 import argparse
@@ -13,14 +17,18 @@ import json
 import random
 import subprocess
 import sys
+import threading
+import time
+import urllib.request
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 STEPS = 24
+ANSWER = 48
 
 
-def prompt(count):
-    dice = random.Random(count)
+def prompt(count, client=0):
+    dice = random.Random(count + 100_000 * client)
     return [1] + [dice.randrange(300, 31_999) for _ in range(count - 1)]
 
 
@@ -83,6 +91,58 @@ def rows(arguments):
     yield f"Peak memory {found['peak_memory_bytes'] / 2**20:.0f} MiB with {found['weight_bytes'] / 2**20:.0f} MiB of weights, loaded in {found['loading_seconds']:.2f} s; {found['allocations_per_step']} allocations in the last step."
 
 
+class Client(threading.Thread):
+    """Streams an answer and notes when each token comes."""
+
+    def __init__(self, address, model, count, client, start):
+        super().__init__()
+        self.body = {"model": model, "prompt": prompt(count, client), "max_tokens": ANSWER, "temperature": 1, "seed": client, "stream": True, "logprobs": 0}
+        self.address, self.start_barrier, self.times = address, start, []
+
+    def run(self):
+        request = urllib.request.Request(f"http://{self.address}/v1/completions", json.dumps(self.body).encode(), {"content-type": "application/json"})
+        self.start_barrier.wait()
+        with urllib.request.urlopen(request) as answer:
+            for line in answer:
+                if line.startswith(b"data: {") and json.loads(line[6:])["choices"][0]["finish_reason"] is None:
+                    self.times.append(time.perf_counter())
+
+
+def together(address, model, count, clients):
+    """Tokens a second of all clients while all of them decode."""
+    start = threading.Barrier(clients)
+    threads = [Client(address, model, count, client, start) for client in range(clients)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    begin, end = max(thread.times[0] for thread in threads), min(thread.times[-1] for thread in threads)
+    return sum(begin < moment <= end for thread in threads for moment in thread.times) / (end - begin)
+
+
+def served(arguments):
+    numbers = lambda text: [int(number) for number in text.split(",")]
+    clients = numbers(arguments.clients)
+    yield "| what | threads | activations | " + " | ".join(f"{count} clients" if count > 1 else "1 client" for count in clients) + " |"
+    yield "|---" * (3 + len(clients)) + "|"
+    for activations in arguments.activations.split(","):
+        own(arguments, activations, 2, 1, 1)
+        for threads in numbers(arguments.threads):
+            command = [arguments.relax, "serve", arguments.model, "--listen", "127.0.0.1:0", "--model-name", "model", "--parallel", str(max(clients))]
+            command += ["--threads", str(threads), "--activations", activations, "--format", "json"]
+            server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+            try:
+                address = json.loads(server.stdout.readline())["address"]
+                for count in numbers(arguments.decode):
+                    together(address, "model", 2, 1)
+                    found = [together(address, "model", count, each) for each in clients]
+                    cells = [f"{rate:.1f} ({rate / found[0]:.2f})" for rate in found]
+                    yield f"| decode after {count} | {threads} | {activations} | " + " | ".join(cells) + " |"
+            finally:
+                server.terminate()
+                server.wait()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("model")
@@ -91,10 +151,11 @@ def main():
     parser.add_argument("--prefill", default="16,128,512")
     parser.add_argument("--decode", default="16,512,2048")
     parser.add_argument("--activations", default="q8,f32")
+    parser.add_argument("--clients")
     parser.add_argument("--output")
     arguments = parser.parse_args()
     lines = []
-    for line in rows(arguments):
+    for line in served(arguments) if arguments.clients else rows(arguments):
         print(line, flush=True)
         lines.append(line)
     if arguments.output:
