@@ -7,9 +7,8 @@ use super::text::Text;
 use relax_llm::{Chosen, Sampler, SamplingError, Tokenizer, TokenizerError, top_logprobs};
 use relax_runtime::Stop;
 
-/// Tokens of a prompt in one step. Other sequences wait for a step, and its memory grows with them, as do scores of attention with each
-/// of them times the positions before; weights are read for each step, which so many rows are enough to hide. Rounding depends on
-/// how many tokens a step has, so that all commands divide prompts alike.
+/// Tokens of a prompt in one step. Other sequences wait for a step, and its memory grows with them; weights are read for each step,
+/// which so many rows are enough to hide. Rounding depends on how many tokens a step has, so that all commands divide prompts alike.
 const CHUNK: usize = 256;
 
 /// What is to be continued, and how far.
