@@ -6,8 +6,9 @@
 
 use super::normal::{Normalizer, What};
 use super::poly::{Atom, Poly};
+use super::program::float;
 use super::ratio::Ratio;
-use super::term::{Domain, Known};
+use super::term::{Domain, Known, Term};
 use relax_syntax::dtype::{Class, DType};
 
 /// Functions for which the order of operands does not matter.
@@ -42,7 +43,7 @@ const EVEN: [&str; 3] = ["cos", "cosh", "abs"];
 const ROUNDING: [&str; 4] = ["floor", "ceil", "round", "trunc"];
 
 /// Results that are truth values.
-pub(super) const TRUTHS: [&str; 11] = [
+pub(crate) const TRUTHS: [&str; 11] = [
     "less",
     "less_equal",
     "equal",
@@ -161,8 +162,42 @@ impl Normalizer<'_> {
         }
     }
 
+    /// A cast of a float that is written out and that the dtype holds.
+    fn cast_literal(&mut self, name: &str, arg: &Poly) -> Known<Option<Poly>> {
+        match (cast_of(name), self.value(arg)) {
+            (Some((from, to)), Some(value)) if from.is_float() && to.is_float() => {
+                let held = float(value, to) == Term::Number(Domain::Bits, value);
+                if held { self.literal(value).map(Some) } else { Ok(None) }
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Rounding keeps the order, of -0.0 and 0.0 too: the greatest of what is rounded is what the greatest is rounded to.
+    fn cast_extremum(&mut self, name: &str, arg: &Poly) -> Known<Option<Poly>> {
+        let Some((from, to)) = cast_of(name) else { return Ok(None) };
+        let Some(Atom::Apply(Domain::Bits, inner, under)) = self.call(arg) else { return Ok(None) };
+        if !(from.is_float() && to.is_float() && ["maximum", "minimum"].contains(&inner.as_str())) {
+            return Ok(None);
+        }
+        let cast = |own: &mut Self, operand| own.function(Domain::Bits, name, vec![operand]);
+        let operands = under.into_iter().map(|operand| cast(self, operand));
+        let operands = operands.collect::<Known<Vec<_>>>()?;
+        self.lattice(Domain::Bits, &inner, operands).map(Some)
+    }
+
     /// A cast of a cast: back from a wider dtype, or on from one.
     fn cast(&mut self, domain: Domain, name: &str, arg: &Poly) -> Known<Option<Poly>> {
+        if domain == Domain::Bits {
+            let known = self.cast_literal(name, arg)?;
+            if known.is_some() {
+                return Ok(known);
+            }
+            let known = self.cast_extremum(name, arg)?;
+            if known.is_some() {
+                return Ok(known);
+            }
+        }
         let Some(Atom::Apply(_, inner, under)) = self.call(arg) else { return Ok(None) };
         let (Some((from, middle)), Some((again, to))) = (cast_of(&inner), cast_of(name)) else {
             return Ok(None);

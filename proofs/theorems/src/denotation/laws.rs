@@ -16,6 +16,11 @@ impl Normalizer<'_> {
         name: &str,
         args: &[Poly],
     ) -> Known<Option<Poly>> {
+        if let (Domain::Bits, [a, b]) = (domain, args)
+            && let Some(holds) = self.of_literals(name, a, b)
+        {
+            return self.literal(f64::from(u8::from(holds))).map(Some);
+        }
         match (domain, args) {
             (Domain::Ring, [a, b]) if a == b && of_same(name).is_some() => {
                 let value = of_same(name).unwrap_or(0.0);
@@ -27,6 +32,7 @@ impl Normalizer<'_> {
             (_, [a, b]) if name == "multiply" && a == b => self.square_of_magnitude(domain, a),
             (Domain::Bits, [a, b]) if name == "power" => self.bits_power(a, b),
             (Domain::Bits, [a, b]) if name == "minimum" => self.limited(a, b),
+            (Domain::Bits, [_, _]) if ORDERED.contains(&name) => self.first_of(name, args),
             (Domain::Real, [a, b]) if name == "power" => self.real_power(a, b),
             (Domain::Real, [a]) if name == "sqrt" => self.root_of_square(a),
             _ => Ok(None),
@@ -93,6 +99,38 @@ impl Normalizer<'_> {
         self.inverse(a).map(Some)
     }
 
+    /// The first of several equal extremes: an operand that stands earlier, too, is never the first. NaN is the extreme of all.
+    fn first_of(&mut self, name: &str, args: &[Poly]) -> Known<Option<Poly>> {
+        let mut flat: Vec<Poly> = Vec::new();
+        for arg in args {
+            let own = match self.call(arg) {
+                Some(Atom::Apply(_, inner, under)) if inner == name => under,
+                _ => vec![arg.clone()],
+            };
+            for operand in own {
+                if !flat.contains(&operand) {
+                    flat.push(operand);
+                }
+            }
+        }
+        if let [single] = flat.as_slice() {
+            return Ok(Some(single.clone()));
+        }
+        let atom = Atom::Apply(Domain::Bits, name.into(), flat);
+        Ok(Some(Poly::atom(self.intern(atom)?)))
+    }
+
+    /// A comparison of two floats that are written out.
+    fn of_literals(&self, name: &str, a: &Poly, b: &Poly) -> Option<bool> {
+        let (a, b) = (self.value(a)?, self.value(b)?);
+        match name {
+            "less" => Some(a < b),
+            "less_equal" => Some(a <= b),
+            "equal" => Some(a == b),
+            _ => None,
+        }
+    }
+
     /// The root of a square is a magnitude; it exists for every number.
     fn root_of_square(&mut self, a: &Poly) -> Known<Option<Poly>> {
         let Some((monomial, coefficient)) = a.as_monomial() else { return Ok(None) };
@@ -105,6 +143,9 @@ impl Normalizer<'_> {
         }
     }
 }
+
+/// The greater and the lesser of two, of equal ones the first.
+const ORDERED: [&str; 2] = ["greater or first", "lesser or first"];
 
 /// A comparison of an integer with itself.
 fn of_same(name: &str) -> Option<f64> {

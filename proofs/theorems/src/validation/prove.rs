@@ -1,6 +1,6 @@
 //! Two entries are equal when their elements are, as terms over the elements of what both are made of.
 
-use super::constants::all_integers;
+use super::constants::{self, all_integers};
 use super::evaluate::Side;
 use super::stops::Stop;
 use super::values::{Applied, Argument, Call, Def, Id, Table, Value};
@@ -53,6 +53,11 @@ impl<'a> Elements<'a> {
     /// An element of an entry, over elements of those that are not taken apart.
     fn element(&mut self, id: Id, at: &[Dim], is_root: bool) -> Known<Term> {
         let id = self.table.find(id);
+        if let Def::Constant(constant) = &self.table.get(id).def
+            && let Some(number) = constants::element(constant, at)
+        {
+            return Ok(number);
+        }
         if self.shared.contains(&id) && !is_root {
             return Ok(Term::Read(self.table.name(id), at.to_vec()));
         }
@@ -79,12 +84,38 @@ impl<'a> Elements<'a> {
                 return Ok(Term::If(Test::Element(Box::new(condition)), Box::new(a), Box::new(b)));
             }
         };
-        program::rebuilt(&term, &mut |term| match term {
+        self.expanded(&term)
+    }
+
+    /// The term with what entries are in the place of their elements.
+    fn expanded(&mut self, term: &Term) -> Known<Term> {
+        program::rebuilt(term, &mut |term| match term {
             Term::Read(name, at) => match self.table.named(name) {
                 Some(id) => self.element(id, at, false).map(Some),
                 None => Ok(None),
             },
+            Term::Apply(domain, name, args) => {
+                let others =
+                    args.iter().map(|arg| self.expanded(arg)).collect::<Known<Vec<_>>>()?;
+                let name = program::replaced(name, args, &others, || self.dtype_of(args))?;
+                Ok(Some(Term::Apply(*domain, name, others)))
+            }
             _ => Ok(None),
+        })
+    }
+
+    /// The dtype of the first element that is read in some of these terms.
+    fn dtype_of(&self, terms: &[Term]) -> Option<DType> {
+        terms.iter().find_map(|term| match term {
+            Term::Read(name, _) => Some(self.table.tensor(self.table.named(name)?)?.1),
+            Term::Apply(_, _, args) => self.dtype_of(args),
+            Term::If(_, then, otherwise) => self
+                .dtype_of(std::slice::from_ref(then))
+                .or_else(|| self.dtype_of(std::slice::from_ref(otherwise))),
+            Term::Fold(_, _, _, body) | Term::Lookup(_, _, body) => {
+                self.dtype_of(std::slice::from_ref(body))
+            }
+            Term::Number(..) | Term::Extent(_) | Term::Scalar(_) => None,
         })
     }
 

@@ -9,6 +9,7 @@
 use super::access::Map;
 use super::folding::{Recurrence, iterated, peeled};
 use super::region::{Content, Range, Reader, Region, linear};
+use super::scalar::replaced;
 use super::{Frame, Machine, Scalar};
 use crate::denotation::fuel;
 use crate::denotation::ranges::assume_index;
@@ -268,7 +269,7 @@ impl Machine<'_> {
             else {
                 continue;
             };
-            let init = mapped_scalars(&init.substitute(&first), &inits);
+            let init = mapped_scalars(&init.substitute(&first), &inits)?;
             let old = inits[at].clone();
             inits[at] =
                 if self.proves(&some) { init } else { Term::choose(some.clone(), init, old) };
@@ -319,10 +320,9 @@ pub(crate) fn state(at: usize) -> Term {
 }
 
 /// With initial values for states.
-fn mapped_scalars(term: &Term, inits: &[Term]) -> Term {
+fn mapped_scalars(term: &Term, inits: &[Term]) -> Known<Term> {
     let position = |term: &Term| (0..inits.len()).find(|&at| *term == state(at));
     rebuilt(term, &mut |term| Ok(position(term).map(|at| inits[at].clone())))
-        .unwrap_or_else(|_| term.clone())
 }
 
 /// What stands in the place of a read, if anything does.
@@ -349,8 +349,8 @@ pub(crate) fn rebuilt(
     Ok(match term {
         Term::Read(..) | Term::Number(..) | Term::Extent(_) | Term::Scalar(_) => term.clone(),
         Term::Apply(domain, name, args) => {
-            let args = args.iter().map(inner).collect::<Known<_>>()?;
-            Term::Apply(*domain, name.clone(), args)
+            let others = args.iter().map(inner).collect::<Known<Vec<_>>>()?;
+            Term::Apply(*domain, replaced(name, args, &others, || None)?, others)
         }
         Term::If(test, then, otherwise) => {
             let test = match test {

@@ -12,6 +12,7 @@ mod region;
 mod scalar;
 
 pub(crate) use loops::rebuilt;
+pub(crate) use scalar::{float, integer, replaced};
 
 use super::denoter::Stops;
 use super::fuel;

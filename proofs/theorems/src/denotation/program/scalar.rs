@@ -3,10 +3,13 @@
 //! An integer made of loop variables, dims and literals alone is an extent here. Arithmetic on those never
 //! leaves i64 where the program does not stop, so they are plain integers.
 
+use super::folding::ITERATE;
 use super::{Machine, Scalar};
+use crate::denotation::functions::TRUTHS;
 use crate::denotation::term::{Domain, Known, Reals, Term, Test, domain_of, unknown};
 use relax_semantics::tensor::Number;
 use relax_semantics::tir::ranges::dim_op;
+use relax_syntax::Name;
 use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::dtype::{Class, DType};
 use relax_syntax::facts::{Claim, Relation};
@@ -350,20 +353,52 @@ pub(crate) fn float(value: f64, dtype: DType) -> Term {
 /// width make of literals is not what those of another make of them.
 pub(crate) fn applied(dtype: DType, name: &str, args: Vec<Term>) -> Term {
     let domain = domain_of(dtype, Reals::Nowhere);
-    if args.iter().any(tells_dtype) {
+    let exact = is_exact(name) && args.iter().all(is_number);
+    if exact || args.iter().any(tells_dtype) {
         Term::apply(domain, name, args)
     } else {
         Term::apply(domain, &format!("{name} of {dtype}"), args)
     }
 }
 
+/// The name of a function whose operands were replaced. It tells the dtype where only the former ones did: 2.0 has another root in
+/// f32 than in f64. An error where `dtype` is not known then.
+pub(crate) fn replaced(
+    name: &Name,
+    before: &[Term],
+    after: &[Term],
+    dtype: impl FnOnce() -> Option<DType>,
+) -> Known<Name> {
+    let tells = |args: &[Term]| args.iter().any(tells_dtype);
+    let exact = is_exact(name) && after.iter().all(is_number);
+    if exact || is_of_dtype(name) || !tells(before) || tells(after) {
+        return Ok(name.clone());
+    }
+    match dtype() {
+        Some(dtype) => Ok(format!("{name} of {dtype}").into()),
+        None => unknown("a function of numbers of which the dtype is not known"),
+    }
+}
+
+/// Whether the name of a function tells its dtype.
+fn is_of_dtype(name: &str) -> bool {
+    name.starts_with("astype ") || name.contains(" of ") || name.starts_with(ITERATE)
+}
+
+/// Functions of numbers that no dtype which holds these numbers rounds.
+fn is_exact(name: &str) -> bool {
+    TRUTHS.contains(&name) || matches!(name, "greater" | "greater_equal")
+}
+
+fn is_number(term: &Term) -> bool {
+    matches!(term, Term::Number(..) | Term::Extent(Dim::Int(_)))
+}
+
 fn tells_dtype(term: &Term) -> bool {
     match term {
         Term::Number(..) | Term::Extent(_) => false,
         Term::Read(..) | Term::Scalar(_) => true,
-        Term::Apply(_, name, args) => {
-            name.starts_with("astype ") || name.contains(" of ") || args.iter().any(tells_dtype)
-        }
+        Term::Apply(_, name, args) => is_of_dtype(name) || args.iter().any(tells_dtype),
         Term::If(_, then, otherwise) => tells_dtype(then) || tells_dtype(otherwise),
         Term::Fold(_, _, _, body) | Term::Lookup(_, _, body) => tells_dtype(body),
     }
