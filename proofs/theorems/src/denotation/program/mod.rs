@@ -6,6 +6,7 @@
 //! ([`region`]), or all write the same ones, which is a fold. Anything else has no meaning here.
 
 mod access;
+mod flattened;
 mod folding;
 mod loops;
 mod region;
@@ -373,6 +374,9 @@ impl Machine<'_> {
     }
 
     fn nest(&mut self, loops: &[Loop], body: &[Stmt]) -> Known<()> {
+        if let Some(done) = self.threads(loops, body) {
+            return done;
+        }
         let mut frames = Vec::new();
         for item in loops {
             let (start, stop) = (self.bound(&item.start)?, self.bound(&item.stop)?);

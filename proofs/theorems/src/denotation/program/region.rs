@@ -339,6 +339,7 @@ fn candidates(region: &Region, shape: &[Dim], at: &[Dim]) -> Vec<Map> {
         }
     }
     let shared: Vec<usize> = open.iter().flat_map(|(name, ..)| uses(name)).collect();
+    found.extend(by_digits(region, shape, at));
     if open.len() > 1
         && let Some(&axis) = shared.first()
         && shared.iter().all(|&other| other == axis)
@@ -356,4 +357,76 @@ fn candidates(region: &Region, shape: &[Dim], at: &[Dim]) -> Vec<Map> {
         found.push(map);
     }
     found
+}
+
+/// The inverse where binders are the last digits of an axis, as lanes of a vector are, and what is left is one binder
+/// over adjacent axes, or binders that stand alone.
+fn by_digits(region: &Region, shape: &[Dim], at: &[Dim]) -> Option<Map> {
+    let mut index = region.index.clone();
+    let (mut places, mut extents) = (at.to_vec(), shape.to_vec());
+    let mut open: Vec<&Range> = region.binders.iter().collect();
+    let mut map = Map::new();
+    while let Some((number, axis, rest)) = last_digit(&open, &index) {
+        let (name, _, stop) = open.remove(number);
+        map.insert(name.clone(), Dim::op(DimOp::FloorMod, places[axis].clone(), stop.clone()));
+        places[axis] = Dim::op(DimOp::FloorDiv, places[axis].clone(), stop.clone());
+        extents[axis] = Dim::op(DimOp::FloorDiv, extents[axis].clone(), stop.clone());
+        index[axis] = rest;
+    }
+    for (axis, index) in index.iter().enumerate() {
+        if let Dim::Var(name) = index
+            && open.iter().any(|(own, ..)| own == name)
+        {
+            map.insert(name.clone(), places[axis].clone());
+        }
+    }
+    open.retain(|(name, ..)| !map.contains_key(name));
+    let [(name, ..)] = open.as_slice() else { return open.is_empty().then_some(map) };
+    let mut value: Option<Dim> = None;
+    for (axis, index) in index.iter().enumerate() {
+        if !mentions(index, &|other| other == name) {
+            continue;
+        }
+        let extent = match index {
+            Dim::Op(DimOp::FloorMod, sides) => &sides.1,
+            _ => &extents[axis],
+        };
+        value = Some(match value {
+            None => places[axis].clone(),
+            Some(value) => {
+                let row = Dim::op(DimOp::Mul, value, extent.clone());
+                Dim::op(DimOp::Add, row, places[axis].clone())
+            }
+        });
+    }
+    map.insert(name.clone(), value?);
+    Some(map)
+}
+
+/// A binder from 0 that one axis alone has as its last digit: its number, the axis, and the digits before.
+fn last_digit(open: &[&Range], index: &[Dim]) -> Option<(usize, usize, Dim)> {
+    open.iter().enumerate().find_map(|(number, (name, start, stop))| {
+        let mut axes = (0..index.len()).filter(|&axis| mentions(&index[axis], &|own| own == name));
+        let (Some(axis), None, Some(stop)) = (axes.next(), axes.next(), stop.as_int()) else {
+            return None;
+        };
+        let (1, rest) = linear(&index[axis], name)? else { return None };
+        let rest = quotient(&rest, stop)?;
+        (*start == Dim::Int(0) && rest != Dim::Int(0)).then_some((number, axis, rest))
+    })
+}
+
+/// A multiple of a number, divided by it.
+fn quotient(dim: &Dim, by: i64) -> Option<Dim> {
+    match dim {
+        Dim::Int(value) => (by > 0 && value % by == 0).then(|| Dim::Int(value / by)),
+        Dim::Op(op @ (DimOp::Add | DimOp::Sub), sides) => {
+            Some(Dim::op(*op, quotient(&sides.0, by)?, quotient(&sides.1, by)?))
+        }
+        Dim::Op(DimOp::Mul, sides) => match quotient(&sides.0, by) {
+            Some(part) => Some(Dim::op(DimOp::Mul, part, sides.1.clone())),
+            None => Some(Dim::op(DimOp::Mul, sides.0.clone(), quotient(&sides.1, by)?)),
+        },
+        _ => None,
+    }
 }
