@@ -1,6 +1,6 @@
 //! A function run on names: every binding becomes an entry of the table, and what may stop the program is noted.
 
-use super::stops::Stop;
+use super::stops::{Guard, Stop};
 use super::values::{Def, Id, Table, Value, cells_of};
 use crate::denotation::fuel;
 use crate::denotation::theorem::said;
@@ -44,6 +44,8 @@ pub(super) struct Side<'a> {
     stack: Vec<Name>,
     /// The branches around.
     pub(super) branch: Vec<String>,
+    /// What decides each of them, where claims on dims do.
+    pub(super) guards: Vec<Option<Guard>>,
     /// Results of calls of functions.
     called: BTreeMap<String, Value>,
     /// What the bindings of the function itself hold, by their names.
@@ -92,6 +94,7 @@ impl<'a> Side<'a> {
             views: BTreeSet::new(),
             stack: Vec::new(),
             branch: Vec::new(),
+            guards: Vec::new(),
             called: BTreeMap::new(),
             bound: BTreeMap::new(),
             cut,
@@ -168,7 +171,7 @@ impl<'a> Side<'a> {
         Ok(result)
     }
 
-    fn body(&mut self, scope: &mut Scope, body: &Body) -> Ran<Value> {
+    pub(super) fn body(&mut self, scope: &mut Scope, body: &Body) -> Ran<Value> {
         for binding in body.bindings() {
             self.binding(scope, binding)?;
         }
@@ -280,11 +283,7 @@ impl<'a> Side<'a> {
     }
 
     pub(super) fn stop(&mut self, stop: Stop) {
-        let stop = if self.branch.is_empty() {
-            stop
-        } else {
-            Stop::Opaque(format!("{}: {}", self.branch.join(": "), stop.key()))
-        };
+        let stop = self.guarded(stop);
         if !self.stops.contains(&stop) {
             self.stops.push(stop);
         }
@@ -293,72 +292,6 @@ impl<'a> Side<'a> {
     pub(super) fn effect(&mut self, key: &str) {
         let place = self.branch.join(": ");
         self.effects.push(format!("{place} {key}"));
-    }
-
-    fn choice(
-        &mut self,
-        scope: &mut Scope,
-        condition: &Value,
-        then: &Body,
-        otherwise: &Body,
-    ) -> Ran<Value> {
-        let key = self.key(condition);
-        let before = self.cells.clone();
-        let (mut results, mut held) = (Vec::new(), Vec::new());
-        for (holds, body) in [(true, then), (false, otherwise)] {
-            self.branch.push(format!("{key} is {holds}"));
-            self.facts.push();
-            let dims = scope.dims.clone();
-            let result = self.body(scope, body);
-            scope.dims = dims;
-            self.facts.pop();
-            self.branch.pop();
-            results.push(result?);
-            held.push(self.cells[..before.len()].to_vec());
-            self.cells[..before.len()].copy_from_slice(&before);
-        }
-        let held = held[0].iter().zip(&held[1]).enumerate();
-        for (at, (a, b)) in held {
-            let (a, b) = (Value::Entry(*a), Value::Entry(*b));
-            if let Value::Entry(id) = self.chosen(condition, &a, &b)? {
-                self.cells[at] = id;
-            }
-        }
-        self.chosen(condition, &results[0], &results[1])
-    }
-
-    fn chosen(&mut self, condition: &Value, a: &Value, b: &Value) -> Ran<Value> {
-        if a == b {
-            return Ok(a.clone());
-        }
-        // Of memory only what it holds now is chosen: nobody may write to what has two names.
-        [a, b].into_iter().for_each(|value| self.viewed.extend(cells_of(value)));
-        let (a, b) = (self.settled(a.clone()), self.settled(b.clone()));
-        if self.key(&a) == self.key(&b) {
-            return Ok(a);
-        }
-        match (&a, &b) {
-            (Value::Tuple(x), Value::Tuple(y)) if x.len() == y.len() => {
-                let pairs = x.iter().zip(y);
-                let items = pairs.map(|(x, y)| self.chosen(condition, x, y));
-                Ok(Value::Tuple(items.collect::<Ran<_>>()?))
-            }
-            (Value::Entry(x), Value::Entry(y)) => {
-                let key = format!("{} ? {} : {}", self.key(condition), self.key(&a), self.key(&b));
-                let annotation = self.annotation(*x).clone();
-                let alike = annotation == *self.annotation(*y);
-                let annotation = if alike { annotation } else { Annotation::Object };
-                let def = match condition {
-                    Value::Entry(id) if alike => Def::Choice(*id, *x, *y),
-                    _ => Def::Opaque,
-                };
-                Ok(Value::Entry(self.table.entry(key, || (annotation, def))))
-            }
-            _ => {
-                let key = format!("{} ? {} : {}", self.key(condition), self.key(&a), self.key(&b));
-                Ok(self.opaque(key, Annotation::Object, None))
-            }
-        }
     }
 
     /// What memory holds now, in the place of the memory.

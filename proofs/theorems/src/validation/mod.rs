@@ -14,6 +14,7 @@
 //! was written to it, and a parameter is a tensor that nobody else writes to meanwhile. What may stop the program is
 //! compared as a set: which of two reasons comes first, and what was printed before it, is not. Of annotations of bindings those count whose dims, and those of the value, are known.
 
+mod branches;
 mod calls;
 mod checks;
 mod constants;

@@ -2,7 +2,7 @@
 
 use super::evaluate::{Ran, Side};
 use super::programs::Plain;
-use super::stops::Stop;
+use super::stops::{Stop, never};
 use super::values::{Applied, Argument, Call, Def, Id, Value, cells_of};
 use relax_semantics::ops::{
     Effect, Infer, Known, Literal, Operand, Operator, bind, is_deduced_by_name, lookup, only_checks,
@@ -160,8 +160,8 @@ impl Side<'_> {
         let annotation = match found {
             Ok(annotation) => annotation,
             Err(reject) => {
-                let stop = format!("{}/{} {key}", row.name, reject.constraint);
-                return Ok(self.opaque(key, Annotation::Object, Some(stop)));
+                let why = format!("{}/{}", row.name, reject.constraint);
+                return Ok(self.rejected(key, &operands, &why));
             }
         };
         obligations.into_iter().for_each(|obligation| self.demand(obligation.claim));
@@ -170,14 +170,20 @@ impl Side<'_> {
         }
         let known = known_results(&annotation);
         // What deduction does not see is decided when the program runs.
-        let sees = known.is_some() && operands.iter().all(is_seen);
+        let sees = operands.iter().all(is_seen);
         let call = known
             .clone()
             .and_then(|results| Some(Arc::new(Applied { row, args: arguments(&args)?, results })));
         let is_trap_free = sees && row.never_traps(&operands, &annotation);
+        // What deduction made of a check in a branch does not hold in another one.
+        let branch = if self.learnt { self.branch.join(": ") } else { String::new() };
         let entry = |own: &mut Self, at: usize, annotation: Annotation| {
             let def = call.clone().map_or(Def::Opaque, |call| Def::Operator(call, at));
-            own.table.entry(format!("{key}#{at}"), || (annotation, def))
+            let plain = format!("{key}#{at}");
+            match own.table.known(&plain) {
+                Some(id) => id,
+                None => own.table.entry(format!("{plain}{branch}"), || (annotation, def)),
+            }
         };
         let value = match annotation {
             Annotation::Tuple(fields) if call.is_some() => {
@@ -188,7 +194,7 @@ impl Side<'_> {
                     .collect();
                 Value::Tuple(items.into_iter().map(Value::Entry).collect())
             }
-            Annotation::Tuple(_) => self.results_of(&key, &annotation),
+            Annotation::Tuple(_) => self.results_of(&format!("{key}{branch}"), &annotation),
             other => Value::Entry(entry(self, 0, other)),
         };
         if !is_trap_free {
@@ -198,6 +204,20 @@ impl Side<'_> {
             });
         }
         Ok(value)
+    }
+
+    /// What a call gives that deduction rejects: it may stop the program. In a branch of dims it does, if deduction takes these
+    /// operands elsewhere.
+    fn rejected(&mut self, key: String, operands: &[Operand], why: &str) -> Value {
+        let elsewhere = self.table.known(&format!("{key}#0")).is_some();
+        let by_dims = self.guards.iter().any(Option::is_some);
+        if elsewhere && by_dims && operands.iter().all(is_seen) {
+            self.stop(Stop::Claim(never()));
+            self.facts.assume(never());
+            return self.opaque(key, Annotation::Object, None);
+        }
+        let stop = format!("{why} {key}");
+        self.opaque(key, Annotation::Object, Some(stop))
     }
 
     fn alloc(&mut self, bound: &[Value]) -> Ran<Value> {

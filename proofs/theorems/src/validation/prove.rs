@@ -2,20 +2,20 @@
 
 use super::constants::{self, all_integers};
 use super::evaluate::Side;
-use super::stops::Stop;
+use super::stops::{self, Stop};
 use super::values::{Applied, Argument, Call, Def, Id, Table, Value};
 use crate::denotation::denoter::{Denoter, Stops};
 use crate::denotation::program::{self, Asked, Called, Written};
 use crate::denotation::ranges::assume_index;
 use crate::denotation::stepwise::{Op, Steps, Tensor, formula, is_told};
-use crate::denotation::term::{Known, Reals, Term, Test, unknown};
+use crate::denotation::term::{Domain, Known, Reals, Term, Test, unknown};
 use crate::denotation::theorem::{alike_stops, compare, said};
 use crate::rules::rule::{self, Arg, Axis, ElementType, Entry, Node, Operand, Param};
 use relax_semantics::ops::{self, Defined, Kind, Known as Spelled};
 use relax_syntax::Name;
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
-use relax_syntax::facts::{Answer, Claim, Facts};
+use relax_syntax::facts::{Answer, Claim, Facts, Relation};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What turns entries into terms.
@@ -87,6 +87,14 @@ impl<'a> Elements<'a> {
         self.expanded(&term)
     }
 
+    /// The element of a tensor without axes.
+    pub(super) fn scalar(&mut self, id: Id) -> Known<Term> {
+        match self.table.tensor(id) {
+            Some(([], _)) => self.element(id, &[], true),
+            _ => unknown("no scalar"),
+        }
+    }
+
     /// The term with what entries are in the place of their elements.
     fn expanded(&mut self, term: &Term) -> Known<Term> {
         program::rebuilt(term, &mut |term| match term {
@@ -97,6 +105,10 @@ impl<'a> Elements<'a> {
             Term::Apply(domain, name, args) => {
                 let others =
                     args.iter().map(|arg| self.expanded(arg)).collect::<Known<Vec<_>>>()?;
+                if let Some(claim) = compared_dims(name, &others) {
+                    let truth = |value| Term::Number(Domain::Bits, value);
+                    return Ok(Some(Term::choose(claim, truth(1.0), truth(0.0))));
+                }
                 let name = program::replaced(name, args, &others, || self.dtype_of(args))?;
                 Ok(Some(Term::Apply(*domain, name, others)))
             }
@@ -313,6 +325,7 @@ impl<'a> Elements<'a> {
             },
             Stop::Claim(claim) => unknown(format!("only one side checks {claim}")),
             Stop::Opaque(what) => unknown(format!("only one side may stop: {what}")),
+            Stop::Guarded(..) => unknown(format!("only one side may stop: {}", stop.key())),
         }
     }
 
@@ -406,6 +419,21 @@ impl<'a> Elements<'a> {
     }
 }
 
+/// The claim that a comparison of dims is.
+fn compared_dims(name: &str, operands: &[Term]) -> Option<Claim> {
+    let [Term::Extent(a), Term::Extent(b)] = operands else { return None };
+    let (a, b) = (a.clone(), b.clone());
+    Some(match name {
+        "equal" => Claim::new(a, Relation::Equal, b),
+        "not_equal" => Claim::new(a, Relation::NotEqual, b),
+        "less" => Claim::new(a, Relation::Less, b),
+        "less_equal" => Claim::new(a, Relation::AtMost, b),
+        "greater" => Claim::new(b, Relation::Less, a),
+        "greater_equal" => Claim::new(b, Relation::AtMost, a),
+        _ => return None,
+    })
+}
+
 /// The integers of which the operator with this constraint, such as `divide/C3`, has a result.
 fn defined_of(constraint: &str) -> Option<Defined> {
     let row = ops::lookup(constraint.strip_suffix("/C3")?)?;
@@ -473,8 +501,45 @@ fn follows(claim: &Claim, others: &[Stop], plain: &mut dyn Facts) -> bool {
     answer == Answer::Proved
 }
 
-/// Both sides stop the program alike.
+/// Guards that are few enough to go through all cases.
+const MOST_GUARDS: usize = 5;
+
+/// Both sides stop the program alike: in each case of the claims that branches ask.
 pub(super) fn same_stops(
+    elements: &mut Elements,
+    plain: &mut dyn Facts,
+    before: &[Stop],
+    after: &[Stop],
+) -> Result<(), String> {
+    let differ = |one: &[Stop], other: &[Stop]| one.iter().any(|stop| !other.contains(stop));
+    let guards = stops::guards(before.iter().chain(after));
+    if guards.len() > MOST_GUARDS || !(differ(before, after) || differ(after, before)) {
+        return same_stops_here(elements, plain, before, after);
+    }
+    for case in 0_usize..1 << guards.len() {
+        let claims = guards
+            .iter()
+            .enumerate()
+            .map(|(at, claim)| if case >> at & 1 == 1 { claim.clone() } else { claim.opposite() });
+        let known: Vec<Claim> = claims.collect();
+        plain.push();
+        elements.facts.push();
+        for claim in &known {
+            plain.assume(claim.clone());
+            elements.facts.assume(claim.clone());
+        }
+        let never = plain.decide(&stops::never()) == Answer::Proved;
+        let [one, other] = [before, after].map(|stops| stops::where_holds(stops, &known));
+        let found = if never { Ok(()) } else { same_stops_here(elements, plain, &one, &other) };
+        elements.facts.pop();
+        plain.pop();
+        found?;
+    }
+    Ok(())
+}
+
+/// The same, where the guards are decided.
+fn same_stops_here(
     elements: &mut Elements,
     plain: &mut dyn Facts,
     before: &[Stop],

@@ -130,6 +130,11 @@ impl Table {
         self.entries.len() - 1
     }
 
+    /// The entry of a key, if there is one.
+    pub(super) fn known(&self, key: &str) -> Option<Id> {
+        self.by_key.get(key).map(|&id| self.find(id))
+    }
+
     pub(super) fn get(&self, id: Id) -> &Entry {
         &self.entries[self.find(id)]
     }
