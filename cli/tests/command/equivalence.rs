@@ -13,10 +13,9 @@ def f(x: Tensor(("n", "m"), "f32")):
     y = reshape(x, shape(m * n))
     return exp(y)
 "#;
-/// Twice a number is the number twice, which elements are not known to be.
-const SUM: &str = "def f(x: Tensor((\"n\",), \"f32\")):\n    return add(x, x)\n";
-const TWICE: &str =
-    "def f(x: Tensor((\"n\",), \"f32\")):\n    return multiply(x, const(2.0, \"f32\"))\n";
+/// No sigmoid is negative, which elements are not known to be.
+const PLAIN: &str = "def f(x: Tensor((\"n\",), \"f32\")):\n    return sigmoid(x)\n";
+const CLAMPED: &str = "def f(x: Tensor((\"n\",), \"f32\")):\n    return relu(sigmoid(x))\n";
 /// Wrong for negative numbers alone, in the last place of a sum, and where a matrix has more than a row and a column.
 const WRONG: [[&str; 2]; 3] = [
     [
@@ -84,7 +83,7 @@ fn what_differs_is_shown_with_inputs_and_leaves_no_certificate() {
 
 #[test]
 fn what_is_neither_is_open() {
-    let folder = folder(SUM, TWICE);
+    let folder = folder(PLAIN, CLAMPED);
     let (said, code) = folder.ended(&["equiv", "a.rx", "b.rx", "--certificate", "c.cert"]);
     assert!(
         code == Some(6) && said.contains("`f`: open: the elements are not known to be equal"),
@@ -92,8 +91,8 @@ fn what_is_neither_is_open() {
     );
     assert_eq!(folder.ended(&["verify", "c.cert"]).1, Some(6));
     // All functions count, and those of one program alone.
-    folder.write("a.rx", &format!("{SUM}\n{}", LEFT.replace("def f", "def g")));
-    folder.write("b.rx", &format!("{TWICE}\n{}", RIGHT.replace("def f", "def g")));
+    folder.write("a.rx", &format!("{PLAIN}\n{}", LEFT.replace("def f", "def g")));
+    folder.write("b.rx", &format!("{CLAMPED}\n{}", RIGHT.replace("def f", "def g")));
     let (said, code) = folder.ended(&["equiv", "a.rx", "b.rx", "--format", "json"]);
     let summary = object(&said, "summary");
     assert_eq!(
@@ -102,10 +101,61 @@ fn what_is_neither_is_open() {
         "{said}"
     );
     assert_eq!(folder.ended(&["equiv", "a.rx", "b.rx", "--entry", "g"]).1, Some(0));
-    folder.write("b.rx", TWICE);
+    folder.write("b.rx", CLAMPED);
     for files in [["a.rx", "b.rx"], ["b.rx", "a.rx"]] {
         let (said, code) = folder.ended(&[&["equiv"][..], &files].concat());
         assert!(code == Some(1) && said.contains("program has `g`"), "{said}");
+    }
+}
+
+/// A copy in a storage of so many f32, in the function itself or in a private one.
+fn copy(extent: &str, private: &str) -> String {
+    format!(
+        r#"module_attr("phase", "P2.1")
+
+def f(x: Tensor(("n",), "f32")):
+    n = sym_var()
+    {body}
+    return y
+
+def g(x: Tensor(("n",), "f32")):
+    n = sym_var()
+    func_attr("private", True)
+    storage: Object = memory.alloc_storage(shape({extent}), "f32")
+    y: Tensor((n,), "f32") = memory.alloc_tensor(storage, shape(n), "f32")
+    copy(x, y)
+    return y
+
+@tensorir_function
+def copy(X: Buffer(("n",), "f32"), Y: Buffer(("n",), "f32")):
+    for i in grid(n):
+        Y[i] = X[i]
+"#,
+        body = private,
+    )
+}
+
+#[test]
+fn tensors_that_leave_their_storage_are_not_proved() {
+    let own = |extent: &str| {
+        let storage = format!("storage: Object = memory.alloc_storage(shape({extent}), \"f32\")");
+        let tensor = "y: Tensor((n,), \"f32\") = memory.alloc_tensor(storage, shape(n), \"f32\")";
+        copy("n", &format!("{storage}\n    {tensor}\n    copy(x, y)"))
+    };
+    let call = "y: Tensor((n,), \"f32\") = g(x)";
+    for (left, right, code) in [
+        (own("n"), own("n + 1"), 5),
+        (own("n"), own("n - 1"), 6),
+        (copy("n", call), copy("n + 1", call), 5),
+        (copy("n", call), copy("n - 1", call), 6),
+    ] {
+        let folder = folder(&left, &right);
+        // The prover alone: a run would stop.
+        let equiv = ["equiv", "a.rx", "b.rx", "--cases", "0", "--entry", "f"];
+        let (said, ended) = folder.ended(&[&equiv[..], &["--certificate", "c.cert"]].concat());
+        assert_eq!(ended, Some(code), "{said}");
+        assert_eq!(code == 6, said.contains("`y` lies inside its storage"), "{said}");
+        assert_eq!(folder.ended(&["verify", "c.cert"]).1, Some(if code == 6 { 1 } else { 0 }));
     }
 }
 

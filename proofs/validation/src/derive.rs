@@ -7,7 +7,7 @@ use crate::memory;
 use crate::obligation::{Kind, Obligation, Outcome};
 use crate::used_rules::{self, UsedRule};
 use relax_syntax::Name;
-use relax_syntax::ir::{Binding, Callee, Definition, Expr, Module, TensorProgram};
+use relax_syntax::ir::{Binding, Callee, Definition, Expr, Function, Module, TensorProgram};
 use relax_syntax::parse::parse_file;
 use relax_syntax::resolve::resolve_file;
 use relax_syntax::span;
@@ -80,14 +80,53 @@ pub fn obligations(stages: &[Stage], source: &mut dyn Source) -> Vec<Obligation>
     found
 }
 
-/// The route of a certificate that two programs are equal: of two stages, of which only that the second one means the same is to be
-/// shown.
+/// The route of a certificate that two programs are equal: of two stages. The second one is to mean the same, and where the bodies of a
+/// function differ, both are to place tensors in memory that is large enough and that nobody else uses.
 pub const EQUIVALENCE: &str = "equivalence";
+
+fn equivalence(one: &Stage, other: &Stage, source: &mut dyn Source) -> Vec<Obligation> {
+    let mut found = applications::obligations(one, other, source);
+    for (stage, against) in [(one, other), (other, one)] {
+        let body = |module: &Module, name: &Name| {
+            module.function(name).and_then(|function| function.lambda.body.clone())
+        };
+        let differs = |name: &Name| body(&stage.module, name) != body(&against.module, name);
+        let mut placing = stage.module.functions().filter(|own| places(own) && differs(&own.name));
+        if !has_dims(&stage.module) {
+            found.extend(placing.map(|function| Obligation {
+                kind: Kind::Memory,
+                function: function.name.clone(),
+                place: String::new(),
+                what: "tensors lie inside their storages".to_owned(),
+                outcome: Outcome::Unproved("sizes of memory that cells of a heap tell".to_owned()),
+            }));
+        } else if placing.next().is_some() {
+            let kernels = kernels::obligations(&stage.module, source);
+            let memory = memory::obligations(&stage.module, &kernels.initialized, source);
+            // Storages that are not released change no value.
+            let counts = |found: &Obligation| {
+                differs(&found.function) && found.what != memory::Question::Freed.text()
+            };
+            found.extend(memory.into_iter().filter(counts));
+        }
+    }
+    found
+}
+
+/// Whether a function places tensors in storages.
+fn places(function: &Function) -> bool {
+    let allocates = |binding: &Binding| match &binding.expr {
+        Expr::Call { callee: Callee::Operator(name), .. } => name.starts_with("memory.alloc"),
+        Expr::If { .. } => true,
+        _ => false,
+    };
+    function.lambda.body.as_ref().is_some_and(|body| body.bindings().any(allocates))
+}
 
 /// What must be shown for a certificate of this route.
 pub fn obligations_of(route: &str, stages: &[Stage], source: &mut dyn Source) -> Vec<Obligation> {
     match (route, stages) {
-        (EQUIVALENCE, [one, other]) => applications::obligations(one, other, source),
+        (EQUIVALENCE, [one, other]) => equivalence(one, other, source),
         _ => obligations(stages, source),
     }
 }

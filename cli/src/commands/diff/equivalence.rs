@@ -17,11 +17,12 @@ use relax_program::frontend::print;
 use relax_semantics::tensor::Tensor;
 use relax_semantics::value::Value;
 use relax_syntax::Name;
-use relax_syntax::ir::{AttrValue, Module, attr};
+use relax_syntax::ir::{AttrValue, Function, Module, attr};
 use relax_validation::certificate::{Certificate, Header};
 use relax_validation::derive::{EQUIVALENCE, Stage};
-use relax_validation::obligation::Outcome as Ended;
+use relax_validation::obligation::{Kind, Outcome as Ended};
 use serde_json::json;
+use std::collections::BTreeSet;
 
 /// What is known of a function.
 struct Finding {
@@ -88,9 +89,12 @@ pub(in crate::commands) fn equiv(args: &EquivArgs, terminal: &mut Terminal) -> O
         Some(why) => Err(why),
         None => Ok(proof(&routes.left, &other, tested)?),
     };
+    let functions = routes.left.functions().chain(other.functions());
+    let private: BTreeSet<Name> =
+        functions.filter(|one| is_private(one)).map(|one| one.name.clone()).collect();
     let findings = tallies.into_iter().map(|(function, tally)| {
         let ended = match &proved {
-            Ok(certificate) => ended(certificate, &function),
+            Ok(certificate) => ended(certificate, &function, &private),
             Err(why) => Err(why.clone()),
         };
         Finding { function, ended, tally }
@@ -121,14 +125,16 @@ fn as_diff(args: &EquivArgs) -> DiffArgs {
     }
 }
 
+fn is_private(function: &Function) -> bool {
+    attr(&function.lambda.attrs, "private") == Some(&AttrValue::Bool(true))
+}
+
 /// A function that others may call and that one of the programs alone has.
 fn alone(left: &Module, right: &Module) -> Option<String> {
     let missing = |module: &Module, other: &Module| {
-        let mut functions = module.functions().filter(|function| {
-            let is_private =
-                attr(&function.lambda.attrs, "private") == Some(&AttrValue::Bool(true));
-            !is_private && function.lambda.body.is_some()
-        });
+        let mut functions = module
+            .functions()
+            .filter(|function| !is_private(function) && function.lambda.body.is_some());
         functions.find(|one| other.function(&one.name).is_none()).map(|one| one.name.clone())
     };
     let of_left = missing(left, right).map(|name| format!("only the first program has `{name}`"));
@@ -137,18 +143,19 @@ fn alone(left: &Module, right: &Module) -> Option<String> {
     })
 }
 
-/// A constant of both programs with two values: proofs take constants of one name for the same.
+/// A constant of the second program that is not one of the first with the same name and value: proofs take constants of one name for the
+/// same.
 fn other_constants(routes: &Routes) -> Option<String> {
     let Other::Text { externals: Some(own), .. } = &routes.other else { return None };
     let value = |tensor: &Tensor| Value::Tensor(tensor.clone());
     let is_same = |first: &Tensor, second: &Tensor| {
         compare(Relation::Equal, &value(first), &value(second)).is_ok()
     };
-    let differs = own.iter().find(|(name, second)| {
-        routes.externals.get(*name).is_none_or(|first| !is_same(first, second))
-    });
-    differs
-        .map(|(name, _)| format!("the constant `{name}` has another value in the second program"))
+    own.iter().find_map(|(name, second)| match routes.externals.get(name) {
+        None => Some(format!("only the second program has a constant `{name}`")),
+        Some(first) if is_same(first, second) => None,
+        Some(_) => Some(format!("the constant `{name}` has another value in the second program")),
+    })
 }
 
 fn proof(left: &Module, right: &Module, tested: u64) -> Result<Certificate, Failure> {
@@ -162,10 +169,28 @@ fn proof(left: &Module, right: &Module, tested: u64) -> Result<Certificate, Fail
     Ok(certified(header, vec![stage("input", left)?, stage(EQUIVALENCE, right)?]))
 }
 
-/// How the proof of a function ended.
-fn ended(certificate: &Certificate, function: &Name) -> Result<Ended, String> {
-    let mut own = certificate.obligations.iter().filter(|each| each.function == *function);
-    own.next().map(|each| each.outcome.clone()).ok_or_else(|| "only functions call it".to_owned())
+/// How the proof of a function ended: the worst of what is to be shown of it, and of the memory of private functions, which it may call.
+fn ended(
+    certificate: &Certificate,
+    function: &Name,
+    private: &BTreeSet<Name>,
+) -> Result<Ended, String> {
+    let mut own = certificate.obligations.iter().filter(|each| {
+        let is_memory = each.kind == Kind::Memory && private.contains(&each.function);
+        each.function == *function || is_memory
+    });
+    let first = own.next().ok_or_else(|| "only functions call it".to_owned())?;
+    let mut worst = first.outcome.clone();
+    for each in own {
+        worst = match (worst, &each.outcome) {
+            (Ended::Proved, other @ (Ended::Trusted | Ended::Proved)) => other.clone(),
+            (Ended::Proved | Ended::Trusted, Ended::Unproved(why) | Ended::Refuted(why)) => {
+                Ended::Unproved(format!("memory: {} {}: {why}", each.place, each.what))
+            }
+            (known, _) => known,
+        };
+    }
+    Ok(worst)
 }
 
 impl Finding {
