@@ -83,7 +83,10 @@ impl Side<'_> {
         let (facts, module) = (&mut *self.facts, Some(self.module));
         let obligations = Vec::new();
         let mut infer = Infer { row, operands: &operands, facts, obligations, module };
+        // Deduction takes its obligations for granted; what is demanded is not yet.
+        infer.facts.push();
         let found = (row.infer)(&mut infer);
+        infer.facts.pop();
         let obligations = std::mem::take(&mut infer.obligations);
         if let Err(reject) = found {
             self.stop(Stop::Opaque(format!("{}/{}", row.name, reject.constraint)));
@@ -155,7 +158,10 @@ impl Side<'_> {
             obligations: Vec::new(),
             module,
         };
+        // Deduction takes its obligations for granted; what is demanded is not yet.
+        infer.facts.push();
         let found = (row.infer)(&mut infer);
+        infer.facts.pop();
         let obligations = std::mem::take(&mut infer.obligations);
         let annotation = match found {
             Ok(annotation) => annotation,
@@ -180,10 +186,9 @@ impl Side<'_> {
         let entry = |own: &mut Self, at: usize, annotation: Annotation| {
             let def = call.clone().map_or(Def::Opaque, |call| Def::Operator(call, at));
             let plain = format!("{key}#{at}");
-            match own.table.known(&plain) {
-                Some(id) => id,
-                None => own.table.entry(format!("{plain}{branch}"), || (annotation, def)),
-            }
+            let here = format!("{plain}{branch}");
+            let known = own.table.known(&here).or_else(|| own.table.known(&plain));
+            known.unwrap_or_else(|| own.table.entry(here, || (annotation, def)))
         };
         let value = match annotation {
             Annotation::Tuple(fields) if call.is_some() => {
