@@ -23,7 +23,7 @@ pub(crate) struct Recurrence {
 pub(crate) fn iterated(recurrence: Recurrence, facts: &mut dyn Facts) -> Known<Term> {
     let Recurrence { dtype, mut inits, steps, mut binders } = recurrence;
     if let ([step], false) = (steps.as_slice(), steps.iter().any(has_state)) {
-        return Ok(last(step, &inits[0], &binders, facts));
+        return Ok(last(step, &inits[0], &binders));
     }
     // A loop whose step is a loop of the same kind: one over both.
     let (shapes, rows) = match flat(&steps, inits.len()) {
@@ -54,15 +54,12 @@ pub(crate) fn iterated(recurrence: Recurrence, facts: &mut dyn Facts) -> Known<T
 pub(super) const ITERATE: &str = "iterate ";
 
 /// What does not look at the state: that of the last iteration, if there is one.
-fn last(step: &Term, init: &Term, binders: &[Binder], facts: &mut dyn Facts) -> Term {
+fn last(step: &Term, init: &Term, binders: &[Binder]) -> Term {
     let (name, extent) = &binders[0];
     let end = Dim::op(DimOp::Sub, extent.clone(), Dim::Int(1));
     let value = step.substitute(&[(name.clone(), end)].into());
-    let some = Claim::new(1, Relation::AtMost, extent.clone());
-    if facts.decide(&some) == Answer::Proved {
-        return value;
-    }
-    Term::choose(some, value, init.clone())
+    // Not asked here: within the loop there is an iteration.
+    Term::choose(Claim::new(1, Relation::AtMost, extent.clone()), value, init.clone())
 }
 
 /// A step that is itself an iteration from its own state on.
