@@ -47,14 +47,15 @@ def main():
     args.texts = args.records / "texts"
     args.texts.mkdir(parents=True, exist_ok=True)
     if args.part != "page":
-        settings = [f"--every {args.every}", f"--broken {args.broken}", f"--seed {args.seed}"]
+        only = [f"--only {args.only}"] if args.only else []
+        settings = [*only, f"--every {args.every}", f"--broken {args.broken}", f"--seed {args.seed}"]
         (args.records / "settings.json").write_text(json.dumps(settings))
     false = 0
     if args.part in (None, "pairs"):
         pairs(args)
     if args.part in (None, "broken"):
         false = own_broken.run(args)
-    if args.part in (None, "page") and not args.only:
+    if args.part in (None, "page"):
         args.page.write_text(own_page.text(args.records, own_pairs.passes(args.relax)))
     raise SystemExit(1 if false else 0)
 

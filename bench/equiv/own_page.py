@@ -3,9 +3,11 @@
 import collections
 import datetime
 import json
+import pathlib
 import re
 import subprocess
 
+import own_broken
 import own_faults
 import own_reasons
 
@@ -97,9 +99,9 @@ def broken(records):
     found = load(records / "broken.jsonl")
     if not found:
         return ""
-    formed = [one for one in found if one["verdict"] != "ill"]
+    formed = [one for one in found if one["verdict"] in own_broken.FORMED]
     proved = [one for one in formed if one["verdict"] in PROVED]
-    false = [one for one in proved if one["runs"].startswith("different")]
+    false = [one for one in proved if own_broken.is_false(one)]
     text = f"""## Seeded faults
 
 Each is a proved pair with one edit in the second text. The prover alone is asked (`--cases 0`), so that no random case hides what it says. Edits that
@@ -107,11 +109,11 @@ Each is a proved pair with one edit in the second text. The prover alone is aske
 {len(false)} differ on random inputs (`relax diff`, 200 cases).
 
 """
-    text += line(["kind", "faults", "not proved", "proved, no run differs", "false proofs"]) + "|---|---|---|---|---|\n"
+    text += line(["kind", "faults", "not proved", "proved, no run refutes it", "false proofs"]) + "|---|---|---|---|---|\n"
     for kind in own_faults.KINDS:
         own = [one for one in formed if one["kind"] == kind]
         equal = [one for one in own if one["verdict"] in PROVED]
-        wrong = sum(one["runs"].startswith("different") for one in equal)
+        wrong = sum(own_broken.is_false(one) for one in equal)
         text += line([kind, len(own), len(own) - len(equal), len(equal) - wrong or "", wrong or ""])
     text += line(["all", len(formed), len(formed) - len(proved), len(proved) - len(false), len(false)])
     text += "\n### Faults that change nothing\n\n" + line(["faults", "why they are equal", "such as"]) + "|---|---|---|\n"
@@ -131,7 +133,7 @@ def text(records, exactness):
     groups = collections.defaultdict(list)
     for program, pair in pairs:
         groups[group(pair, exactness.get(pair["pass"], "exact"), records / "texts")].append((program, pair))
-    commit = subprocess.run(["git", "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True, cwd=records.parent).stdout.strip()
+    commit = subprocess.run(["git", "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True, cwd=pathlib.Path(__file__).parent).stdout.strip()
     settings = json.loads((records / "settings.json").read_text())
     command = " ".join(["python3 bench/equiv/own.py --relax target/debug/relax", *settings])
     page = f"""# Our own passes, compared by `relax equiv`
