@@ -19,12 +19,26 @@ pub(crate) fn corrupt(compiled: &Compiled) -> (usize, usize) {
         match verify(&text, None) {
             Err(_) => refused += 1,
             Ok(verified) => {
-                assert!(compiled.is_same(&verified), "{}: edit {seed} is accepted", compiled.name);
+                let is_same = compiled.is_same(&verified);
+                assert!(
+                    is_same,
+                    "{}: edit {seed} is accepted: {}",
+                    compiled.name,
+                    shown(&lines, &text)
+                );
                 harmless += 1;
             }
         }
     }
     (refused, harmless)
+}
+
+/// The lines that an edit changed.
+fn shown(lines: &[&str], text: &str) -> String {
+    let edited: Vec<&str> = text.lines().collect();
+    let pairs = lines.iter().zip(&edited).enumerate().filter(|(_, (old, new))| old != new);
+    let all = pairs.map(|(at, (old, new))| format!("\n{at}: {old}\n{at}: {new}"));
+    all.take(4).collect()
 }
 
 /// One edit. Texts of stages are long, so lines are chosen, not characters.

@@ -2,8 +2,9 @@
 
 use crate::answers::replaying::Replayer;
 use crate::certificate::{Header, Said, read};
-use crate::derive::{Stage, hash, obligations_of};
+use crate::derive::{EQUIVALENCE, Stage, hash, obligations_of};
 use crate::obligation::{Kind, Obligation, Outcome};
+use relax_semantics::check::Phase;
 
 /// A certificate that was accepted.
 #[derive(Clone, Debug)]
@@ -39,6 +40,9 @@ pub fn verify(certificate: &str, program: Option<&str>) -> Result<Verified, Stri
     if program.is_some_and(|program| hash(program) != hash(&output)) {
         return Err("the program is not the one that the certificate is about".to_owned());
     }
+    if read.header.route != EQUIVALENCE {
+        in_order(&read.stages)?;
+    }
     let (claims, _) = read.answers.counts();
     let mut replayer = Replayer::new(read.answers);
     let obligations = obligations_of(&read.header.route, &read.stages, &mut replayer);
@@ -54,6 +58,24 @@ pub fn verify(certificate: &str, program: Option<&str>) -> Result<Verified, Stri
         return Err("the certificate does not say of its obligations what is derived".to_owned());
     }
     Ok(Verified { header: read.header, obligations, claims, input, output })
+}
+
+/// Compilation goes from phase to phase, and never back. That stages mean the same does not tell in which order they were made.
+fn in_order(stages: &[Stage]) -> Result<(), String> {
+    let mut last = Phase::Surface;
+    for stage in stages {
+        let name = &stage.name;
+        let phase = Phase::of_module(&stage.module).map_err(|phase| {
+            format!("the stage `{name}` has the phase {phase}, which there is not")
+        })?;
+        if phase < last {
+            return Err(format!(
+                "the stage `{name}` is of an earlier phase than the one before it"
+            ));
+        }
+        last = phase;
+    }
+    Ok(())
 }
 
 impl Obligation {

@@ -5,12 +5,14 @@ use super::stops::Stop;
 use super::values::{Id, Value};
 use relax_syntax::annotation::{Annotation, Extents, TensorType};
 use relax_syntax::dim::Dim;
-use relax_syntax::facts::{Answer, Claim, Relation};
+use relax_syntax::facts::{Answer, Claim, Counterexample, Relation};
 
 impl Side<'_> {
     /// Notes a claim that must hold for the program to go on, and takes it for granted from there on.
     pub(super) fn demand(&mut self, claim: Claim) {
-        if self.facts.decide(&claim) != Answer::Proved {
+        // One on numbers needs no proof.
+        let is_calculated = claim.holds(&Counterexample::new()) == Some(true);
+        if !is_calculated && self.facts.decide(&claim) != Answer::Proved {
             self.stop(Stop::Claim(claim.clone()));
             self.learnt |= !self.branch.is_empty();
             self.facts.assume(claim);
@@ -75,9 +77,9 @@ impl Side<'_> {
         let (rank, tells_dtype) = (wanted.extents.rank(), wanted.dtype.is_some());
         let tells_rank = rank.is_some() && known.rank() != rank;
         let tells_dtype = tells_dtype && dtype != wanted.dtype;
-        // What a branch finds out does not hold behind it, where entries keep what they are.
+        // What a branch finds out does not hold behind it, where entries keep what they are. So nothing is learnt of it.
         if !self.branch.is_empty() && (tells_rank || tells_dtype) {
-            return Err("a branch that finds out what a tensor is".into());
+            return self.opaque_fits(scope, &Value::Entry(id), &Annotation::Tensor(wanted.clone()));
         }
         if let Some(rank) = rank.filter(|_| tells_rank) {
             if known.rank().is_some() {

@@ -1,6 +1,7 @@
 //! Traps: the ways in which a program may stop without a value.
 
 use super::values::{Applied, Call};
+use crate::denotation::program::boundary;
 use relax_syntax::facts::{Claim, Relation};
 use std::sync::Arc;
 
@@ -81,6 +82,15 @@ impl Stop {
         match self {
             Stop::Claim(claim) => Some(claim),
             _ => None,
+        }
+    }
+
+    /// What holds of dims wherever it does not stop.
+    pub(super) fn needed(&self) -> Vec<Claim> {
+        match self {
+            Stop::Claim(claim) => vec![claim.clone()],
+            Stop::Program(_, call) => boundary(&call.program, &call.shapes, &call.scalars),
+            Stop::Operator(..) | Stop::Opaque(_) | Stop::Guarded(..) => Vec::new(),
         }
     }
 }

@@ -103,7 +103,7 @@ pub(crate) fn run(called: &Called, facts: &mut dyn Facts, fresh: &mut usize) -> 
     let program = called.program;
     let Some(body) = &program.body else { return unknown("a program without a body") };
     let Ok(typing) = Typing::new(program) else { return unknown("an ill-formed program") };
-    let dims = bound_dims(called)?;
+    let dims = bound_dims(program, &called.shapes, &called.scalars)?;
     facts.push();
     let mut machine = Machine {
         program,
@@ -143,11 +143,28 @@ pub(crate) fn element(
     region::Reader { facts, fresh }.read(&written.contents[buffer], shape, at)
 }
 
+/// What a call must satisfy for the shapes of its buffers to be those of the program: else it stops.
+pub(crate) fn boundary(
+    program: &TensorProgram,
+    shapes: &[Vec<Dim>],
+    scalars: &[Dim],
+) -> Vec<Claim> {
+    let Ok(dims) = bound_dims(program, shapes, scalars) else { return Vec::new() };
+    let formal = program.buffer_params().map(|id| &program.buffer(id).shape);
+    let pairs = formal.zip(shapes).flat_map(|(formal, actual)| formal.iter().zip(actual));
+    let pairs = pairs.map(|(formal, actual)| (formal.substitute(&dims), actual.clone()));
+    let differ = pairs.filter(|(formal, actual)| formal != actual);
+    differ.map(|(formal, actual)| Claim::new(formal, Relation::Equal, actual)).collect()
+}
+
 /// What the symbolic variables of a program stand for in a call.
-fn bound_dims(called: &Called) -> Known<BTreeMap<Name, Dim>> {
-    let program = called.program;
-    let (mut dims, mut buffers) = (BTreeMap::new(), called.shapes.iter());
-    let mut scalars = called.scalars.iter();
+fn bound_dims(
+    program: &TensorProgram,
+    shapes: &[Vec<Dim>],
+    scalars: &[Dim],
+) -> Known<BTreeMap<Name, Dim>> {
+    let (mut dims, mut buffers) = (BTreeMap::new(), shapes.iter());
+    let mut scalars = scalars.iter();
     for param in &program.params {
         match param {
             Param::Buffer(id) => {
