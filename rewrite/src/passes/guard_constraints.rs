@@ -8,7 +8,6 @@
 //! the bound, the prover shows that it is enough.
 
 use crate::guarded::version::{OTHERWISE, Version, declarable};
-
 use crate::names::Names;
 use crate::pass::{Exactness, Pass, PassContext};
 use relax_semantics::check::{Checked, Phase, check};

@@ -12,7 +12,6 @@ use super::map_functions;
 use crate::blocks::for_each_dataflow;
 use crate::dims::assume_declared;
 use crate::in_place::updated_in_place;
-
 use crate::names::Names;
 use crate::pass::{Exactness, Pass, PassContext};
 use crate::trap_free::TrapAnalysis;

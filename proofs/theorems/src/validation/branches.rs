@@ -1,4 +1,4 @@
-//! Branches: the one value or the other, and what may stop the program in one of them alone.
+//! Conditionals: the value of the branch that is taken, and traps of one branch only.
 
 use super::evaluate::{Ran, Scope, Side};
 use super::prove::Elements;

@@ -14,7 +14,7 @@ pub(super) enum Stop {
     Program(String, Arc<Call>),
     /// An operator, for what elements are.
     Operator(String, Arc<Applied>),
-    /// Something else, told by what it is asked of.
+    /// Another reason, identified by its text.
     Opaque(String),
     /// Another one, in branches.
     Guarded(Vec<Guard>, Box<Stop>),

@@ -4,7 +4,6 @@ use crate::passes::normalize::broadcasts;
 use relax_semantics::ops::programs::TensorSpec;
 use relax_semantics::ops::{Family, Kind, Operator};
 use relax_syntax::annotation::Annotation;
-
 use relax_syntax::ir::Atom;
 use std::sync::Arc;
 

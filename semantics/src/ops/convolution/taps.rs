@@ -1,6 +1,6 @@
 //! Which element of the data each element of a window sees.
 
-use crate::ops::{programs, programs::Build};
+use crate::ops::programs::{self, Build};
 use crate::tensor::strides;
 use std::ops::Range;
 
