@@ -23,10 +23,15 @@ pub enum Family {
     Phi3,
     /// Learned positions, layer norms with biases.
     Gpt2,
+    /// The decoder of Whisper, which attends to what an encoder heard.
+    Whisper,
+    /// The encoder of Whisper.
+    WhisperEncoder,
 }
 
 impl Family {
-    pub(crate) const ALL: [Self; 8] = [
+    /// Those that a checkpoint may have.
+    pub(crate) const ALL: [Self; 9] = [
         Self::Llama,
         Self::Mistral,
         Self::Qwen2,
@@ -35,6 +40,7 @@ impl Family {
         Self::Gemma3,
         Self::Phi3,
         Self::Gpt2,
+        Self::Whisper,
     ];
 
     /// As GGUF files call it, and Hugging Face but for Gemma 3.
@@ -49,6 +55,8 @@ impl Family {
             Self::Gemma3 => "gemma3",
             Self::Phi3 => "phi3",
             Self::Gpt2 => "gpt2",
+            Self::Whisper => "whisper",
+            Self::WhisperEncoder => "whisper encoder",
         }
     }
 
@@ -82,6 +90,23 @@ pub enum Head {
     Stored,
     /// A tensor if the checkpoint has it, else the embedding: GGUF files do not say.
     StoredOrEmbedding,
+    /// None: an encoder makes no logits.
+    Absent,
+}
+
+/// What an encoder encodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Input {
+    /// 16,000 samples a second, 320 of them for each position, by the power in so many bands.
+    Speech {
+        /// Of the spectrum.
+        bands: usize,
+    },
+}
+
+impl Input {
+    /// Samples for each position of an encoder of speech.
+    pub const SAMPLES: usize = 320;
 }
 
 /// Attention of one layer.
@@ -134,6 +159,10 @@ pub struct Config {
     pub output_bias: bool,
     /// Whether matrices of the feed-forward part have biases.
     pub feed_forward_bias: bool,
+    /// What layers attend to beside text; `None`: nothing.
+    pub encoder: Option<Box<Config>>,
+    /// Of an encoder.
+    pub input: Option<Input>,
 }
 
 /// Largest values that are taken for sizes.
@@ -147,6 +176,16 @@ pub(crate) mod most {
 }
 
 impl Config {
+    /// Bands of the spectrum that an encoder of speech hears; 0 elsewhere.
+    pub(crate) fn bands(&self) -> usize {
+        self.input.map_or(0, |Input::Speech { bands }| bands)
+    }
+
+    /// Whether layers attend to what an encoder makes.
+    pub(crate) fn attends_encoder(&self) -> bool {
+        self.family == Family::Whisper
+    }
+
     /// Whether heads of queries and keys are normalized.
     #[must_use]
     pub fn has_query_key_norms(&self) -> bool {

@@ -100,6 +100,8 @@ fn read(family: Family, keys: &Keys, metadata: &dyn Metadata) -> Result<Config, 
         qkv_bias: is_gpt2 || family == Family::Qwen2,
         output_bias: is_gpt2,
         feed_forward_bias: is_gpt2,
+        encoder: None,
+        input: None,
     })
 }
 

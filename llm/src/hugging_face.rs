@@ -4,6 +4,7 @@ use crate::config::{Config, Family, Head, LayerKind, Naming, Size, most};
 use crate::error::Error;
 use crate::metadata::{Flattened, Keys, Metadata};
 use crate::rotary::{Rotary, Scaling};
+use crate::whisper;
 
 /// Keys that do not change the results of inference, with all below them where they are objects.
 const IGNORED: &[&str] = &[
@@ -72,11 +73,13 @@ impl Config {
         let family = family(&keys)?;
         let config = match family {
             Family::Gpt2 => gpt2(&keys)?,
+            Family::Whisper => whisper::config(&keys)?,
             _ => rotary_family(family, &keys)?,
         };
-        keys.finish(is_ignored)?;
+        keys.finish(|key| is_ignored(key) || family == Family::Whisper && whisper::is_ignored(key))?;
         let [heads, kv_heads] = match family {
             Family::Gpt2 => ["n_head", "n_head"],
+            Family::Whisper => ["decoder_attention_heads", "decoder_attention_heads"],
             _ => ["num_attention_heads", "num_key_value_heads"],
         };
         config.checked(|size| {
@@ -109,6 +112,7 @@ fn family(keys: &Keys) -> Result<Family, Error> {
     if let Some(classes) = keys.texts("architectures")? {
         let class = match family {
             Family::Gpt2 => "GPT2LMHeadModel".to_owned(),
+            Family::Whisper => "WhisperForConditionalGeneration".to_owned(),
             other => {
                 let name = other.name();
                 format!("{}{}ForCausalLM", name[..1].to_uppercase(), &name[1..])
@@ -164,6 +168,8 @@ fn rotary_family(family: Family, keys: &Keys) -> Result<Config, Error> {
         qkv_bias: bias || family == Family::Qwen2,
         output_bias: bias,
         feed_forward_bias: family == Family::Llama && keys.flag("mlp_bias")?.unwrap_or(false),
+        encoder: None,
+        input: None,
     })
 }
 
@@ -386,5 +392,7 @@ fn gpt2(keys: &Keys) -> Result<Config, Error> {
         qkv_bias: true,
         output_bias: true,
         feed_forward_bias: true,
+        encoder: None,
+        input: None,
     })
 }

@@ -18,9 +18,10 @@ mod rotary;
 mod sampling;
 mod tensors;
 mod tokenizer;
+mod whisper;
 
 pub use chat::{Chat, ChatError, Date, Ending, Message};
-pub use config::{Config, Family, Head, LayerKind, Naming};
+pub use config::{Config, Family, Head, Input, LayerKind, Naming};
 pub use error::Error;
 pub use metadata::Metadata;
 pub use quantize::{Quantization, Text};

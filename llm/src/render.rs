@@ -3,7 +3,7 @@
 use crate::config::{Config, Family, Head, LayerKind};
 use crate::error::Error;
 use crate::quantize::{self, Quantization, Text};
-use crate::roles::Role;
+use crate::roles::{ENCODED, Role};
 use crate::tensors::{Block, Checkpoint, Field, Format, Found, Tensors, Weight};
 use minijinja::{AutoEscape, Environment, UndefinedBehavior};
 use relax_syntax::format::format_source;
@@ -24,7 +24,9 @@ const TEMPLATES: &[(&str, &str)] = &[
     ("quantize.rx.jinja", include_str!("../../corpus/models/llm/quantize.rx.jinja")),
     ("quantized.rx.jinja", include_str!("../../corpus/models/llm/quantized.rx.jinja")),
     ("rotary.rx.jinja", include_str!("../../corpus/models/llm/rotary.rx.jinja")),
+    ("speech.rx.jinja", include_str!("../../corpus/models/llm/speech.rx.jinja")),
     ("weights.rx.jinja", include_str!("../../corpus/models/llm/weights.rx.jinja")),
+    ("whisper.rx.jinja", include_str!("../../corpus/models/llm/whisper.rx.jinja")),
 ];
 
 /// Rows of a page of the cache of `step_in_pages`: as many columns as tiles of a product have at most on current processors.
@@ -64,6 +66,11 @@ struct Values {
     windows: Vec<Option<usize>>,
     functions: Vec<Function>,
     layers: Vec<Layer>,
+    /// What an encoder hears.
+    bands: usize,
+    encoder: Option<Box<Values>>,
+    /// Whether layers attend to what the encoder makes.
+    attends_encoder: bool,
 }
 
 /// The function of layers that are alike but for their weights.
@@ -90,6 +97,8 @@ struct Layer {
     rotary: usize,
     /// `param(…)` of each weight.
     arguments: Vec<String>,
+    /// Weights by role of what is computed for the layer of what was encoded.
+    encoded: BTreeMap<&'static str, Weight>,
 }
 
 /// The text of a model: functions `step`, `score` and what they call, formatted.
@@ -111,13 +120,18 @@ pub fn quantized_text(
 ) -> Result<Text, Error> {
     let template = match config.family {
         Family::Gpt2 => "gpt2.rx.jinja",
+        Family::Whisper => "whisper.rx.jinja",
         family if family.is_gemma() => "gemma.rx.jinja",
         _ => "llama.rx.jinja",
     };
     let mut checkpoint = Checkpoint::new(config, tensors, quantization);
-    let values = values(config, &mut checkpoint, quantization)?;
+    let mut values = values(config, &mut checkpoint)?;
+    checkpoint.finish()?;
+    let sources = checkpoint.sources.clone();
+    let quantization = quantization.filter(|_| !sources.is_empty());
+    values.quantize = quantization.map(|to| quantize::Values { name: to.name(), sources });
     let wrong = |why: String| Error::Template { template: template.to_owned(), why };
-    let rendered = rendered(template, &values).map_err(|error| wrong(format!("{error:#}")))?;
+    let rendered = rendered(template, &values).map_err(|error| wrong(chain(&error)))?;
     let source = Source::new(template, rendered);
     let text = format_source(&source).map_err(|diagnostics| {
         let shown = diagnostics.first().map(|first| {
@@ -127,6 +141,14 @@ pub fn quantized_text(
         wrong(shown.unwrap_or_default())
     })?;
     Ok(Text { text, quantized: checkpoint.quantized, kept: checkpoint.kept })
+}
+
+/// An error with its causes: what is wrong in an included template is a cause.
+fn chain(error: &dyn std::error::Error) -> String {
+    match error.source() {
+        Some(cause) => format!("{error}: {}", chain(cause)),
+        None => error.to_string(),
+    }
 }
 
 fn rendered(template: &str, values: &Values) -> Result<String, minijinja::Error> {
@@ -142,26 +164,21 @@ fn rendered(template: &str, values: &Values) -> Result<String, minijinja::Error>
     environment.get_template(template)?.render(values)
 }
 
-fn values(
-    config: &Config,
-    checkpoint: &mut Checkpoint<'_>,
-    quantization: Option<Quantization>,
-) -> Result<Values, Error> {
-    let mut formats = BTreeSet::new();
+fn values(config: &Config, checkpoint: &mut Checkpoint<'_>) -> Result<Values, Error> {
+    let encoder = config.encoder.as_ref().map(|encoder| values(encoder, checkpoint));
+    let encoder = encoder.transpose()?.map(Box::new);
+    let mut formats = encoder.as_ref().map_or_else(BTreeSet::new, |encoder| encoder.blocks.clone());
     let outer = outer(config, checkpoint, &mut formats)?;
     let divisors = Role::FrequencyDivisors;
     let frequency_divisors = if config.has_adjacent_pairs() && checkpoint.has(divisors) {
-        Some(global(&checkpoint.find(divisors, 0)?))
+        Some(global(&checkpoint.find(config, divisors, 0)?))
     } else {
         None
     };
     let (functions, layers) = layers(config, checkpoint, &mut formats)?;
-    checkpoint.finish()?;
     let windows: BTreeSet<Option<usize>> =
         functions.iter().map(|function| function.window).collect();
     let windows = windows.into_iter().collect();
-    let sources = checkpoint.sources.clone();
-    let quantization = quantization.filter(|_| !sources.is_empty());
     let frequencies =
         |rotary: &crate::Rotary| rotary.frequencies().iter().map(|x| format!("{x:?}")).collect();
     Ok(Values {
@@ -187,11 +204,14 @@ fn values(
         rotaries: config.rotaries.iter().map(frequencies).collect(),
         frequency_divisors,
         blocks: formats,
-        quantize: quantization.map(|to| quantize::Values { name: to.name(), sources }),
+        quantize: None,
         outer,
         windows,
         functions,
         layers,
+        bands: config.bands(),
+        encoder,
+        attends_encoder: config.attends_encoder(),
     })
 }
 
@@ -228,15 +248,17 @@ fn outer(
 ) -> Result<BTreeMap<&'static str, Weight>, Error> {
     let mut roles: Vec<(Role, Role)> =
         config.outer_roles().into_iter().map(|role| (role, role)).collect();
-    let is_stored = match config.head {
-        Head::Embedding => false,
-        Head::Stored => true,
-        Head::StoredOrEmbedding => checkpoint.has(Role::Head),
+    let head = match config.head {
+        Head::Embedding => Some(Role::Embedding),
+        Head::Stored => Some(Role::Head),
+        Head::StoredOrEmbedding if checkpoint.has(Role::Head) => Some(Role::Head),
+        Head::StoredOrEmbedding => Some(Role::Embedding),
+        Head::Absent => None,
     };
-    roles.push((Role::Head, if is_stored { Role::Head } else { Role::Embedding }));
+    roles.extend(head.map(|source| (Role::Head, source)));
     let mut weights = BTreeMap::new();
     for (role, source) in roles {
-        let found = checkpoint.find(source, 0)?;
+        let found = checkpoint.find(config, source, 0)?;
         note(formats, &found);
         weights.insert(role.identifier(), global(&found));
     }
@@ -258,7 +280,7 @@ fn layers(
     for (index, &LayerKind { window, rotary }) in config.layers.iter().enumerate() {
         let mut found = Vec::new();
         for &role in &roles {
-            found.push((role, checkpoint.find(role, index)?));
+            found.push((role, checkpoint.find(config, role, index)?));
         }
         found.iter().for_each(|(_, found)| note(formats, found));
         let kind = (window, found.iter().map(|(_, found)| found.format.clone()).collect());
@@ -273,9 +295,37 @@ fn layers(
         });
         let fields = found.iter().flat_map(|(_, found)| &found.fields);
         let arguments = fields.map(|field| field.param.clone()).collect();
-        calls.push(Layer { index, function: functions[place].name.clone(), rotary, arguments });
+        let function = functions[place].name.clone();
+        let encoded = encoded(config, checkpoint, (index, &mut *formats))?;
+        calls.push(Layer { index, function, rotary, arguments, encoded });
     }
     Ok((functions, calls))
+}
+
+/// What a layer's keys and values of what was encoded are computed with.
+fn encoded(
+    config: &Config,
+    checkpoint: &mut Checkpoint<'_>,
+    (layer, formats): (usize, &mut BTreeSet<&'static Block>),
+) -> Result<BTreeMap<&'static str, Weight>, Error> {
+    let mut weights = BTreeMap::new();
+    for role in ENCODED.into_iter().filter(|_| config.attends_encoder()) {
+        let found = checkpoint.find(config, role, layer)?;
+        note(formats, &found);
+        weights.insert(role, global(&found));
+    }
+    Ok(with_biases(&weights))
+}
+
+/// Weights by identifier, matrices with the biases that are added to their products.
+fn with_biases(weights: &BTreeMap<Role, Weight>) -> BTreeMap<&'static str, Weight> {
+    let with_bias = |(role, weight): (&Role, &Weight)| {
+        let mut weight = weight.clone();
+        let bias = role.bias().and_then(|bias| weights.get(&bias));
+        weight.bias = bias.cloned().map(Box::new);
+        (role.identifier(), weight)
+    };
+    weights.iter().map(with_bias).collect()
 }
 
 fn function(
@@ -295,13 +345,7 @@ fn function(
         let fields = found.fields.iter().map(|field| named(role, field)).collect();
         Weight::new(found, fields, config.is_in_by_out())
     };
-    let biases: BTreeMap<&str, Weight> =
-        found.iter().map(|(role, found)| (role.identifier(), weight(*role, found))).collect();
-    let weights = found.iter().map(|(role, found)| {
-        let mut weight = weight(*role, found);
-        let bias = role.bias().and_then(|bias| biases.get(bias.identifier()));
-        weight.bias = bias.cloned().map(Box::new);
-        (role.identifier(), weight)
-    });
-    Function { name, window, parameters: parameters.collect(), weights: weights.collect() }
+    let weights = found.iter().map(|(role, found)| (*role, weight(*role, found))).collect();
+    let parameters = parameters.collect();
+    Function { name, window, parameters, weights: with_biases(&weights) }
 }

@@ -17,6 +17,14 @@ pub enum Role {
     Head,
     /// Of the shape (rotary dim / 2): divisors of the frequencies, in GGUF files of Llama 3
     FrequencyDivisors,
+    /// Of the shape (hidden, bands, 3): an encoder's first convolution over time
+    Convolution,
+    /// Of the shape (hidden)
+    ConvolutionBias,
+    /// Of the shape (hidden, hidden, 3): its second one, which halves the rows
+    Halving,
+    /// Of the shape (hidden)
+    HalvingBias,
     /// Of the shape (hidden)
     AttentionNorm,
     /// Of the shape (hidden)
@@ -47,6 +55,18 @@ pub enum Role {
     OutputBias,
     /// Of the shape (hidden), after attention
     PostAttentionNorm,
+    /// Of the shape (hidden), before attention to what was encoded
+    EncodedNorm,
+    /// Of the shape (hidden)
+    EncodedNormBias,
+    /// Of the shape (heads * head dim, hidden), of attention to what was encoded
+    EncodedQuery,
+    /// Of the shape (heads * head dim)
+    EncodedQueryBias,
+    /// Of the shape (hidden, heads * head dim)
+    EncodedOutput,
+    /// Of the shape (hidden)
+    EncodedOutputBias,
     /// Of the shape (hidden), before the feed-forward part
     FeedForwardNorm,
     /// Of the shape (hidden)
@@ -67,10 +87,18 @@ pub enum Role {
     DownBias,
     /// Of the shape (hidden), after the feed-forward part
     PostFeedForwardNorm,
+    /// Of the shape (kv heads * head dim, width of the encoder)
+    EncodedKey,
+    /// Of the shape (kv heads * head dim, width of the encoder)
+    EncodedValue,
+    /// Of the shape (kv heads * head dim)
+    EncodedValueBias,
 }
 
 use Role::{
-    AttentionNorm, AttentionNormBias, Down, DownBias, Embedding, FeedForwardNorm,
+    AttentionNorm, AttentionNormBias, Convolution, ConvolutionBias, Down, DownBias, Embedding,
+    EncodedKey, EncodedNorm, EncodedNormBias, EncodedOutput, EncodedOutputBias, EncodedQuery,
+    EncodedQueryBias, EncodedValue, EncodedValueBias, FeedForwardNorm, Halving, HalvingBias,
     FeedForwardNormBias, FinalNorm, FinalNormBias, FrequencyDivisors, Gate, GateBias, GateUp, Head,
     Key, KeyBias, KeyNorm, Output, OutputBias, Positions, PostAttentionNorm, PostFeedForwardNorm,
     Query, QueryBias, QueryKeyValue, QueryKeyValueBias, QueryNorm, Up, UpBias, Value, ValueBias,
@@ -137,6 +165,23 @@ const NAMES: &[(Role, &str, &str, &str)] = &[
     ),
 ];
 
+/// Roles of encoders, and of what attends to them: only Whisper's checkpoints have them.
+const ENCODERS: &[(Role, &str)] = &[
+    (Convolution, "convolution"),
+    (ConvolutionBias, "convolution_bias"),
+    (Halving, "halving"),
+    (HalvingBias, "halving_bias"),
+    (EncodedNorm, "encoded_norm"),
+    (EncodedNormBias, "encoded_norm_bias"),
+    (EncodedQuery, "encoded_query"),
+    (EncodedQueryBias, "encoded_query_bias"),
+    (EncodedOutput, "encoded_output"),
+    (EncodedOutputBias, "encoded_output_bias"),
+    (EncodedKey, "key"),
+    (EncodedValue, "value"),
+    (EncodedValueBias, "value_bias"),
+];
+
 /// Gemma's norm before the feed-forward part has another name than Llama's.
 const GEMMA_FEED_FORWARD_NORM: &str = "model.layers.N.pre_feedforward_layernorm.weight";
 
@@ -161,12 +206,65 @@ const GPT2: &[(Role, &str)] = &[
     (DownBias, "transformer.h.N.mlp.c_proj.bias"),
 ];
 
+/// Hugging Face's names of Whisper. `SIDE` is `encoder` or `decoder`. Keys and values of what was encoded are computed once, outside of
+/// layers.
+const WHISPER: &[(Role, &str)] = &[
+    (Embedding, "model.SIDE.embed_tokens.weight"),
+    (Positions, "model.SIDE.embed_positions.weight"),
+    (FinalNorm, "model.SIDE.layer_norm.weight"),
+    (FinalNormBias, "model.SIDE.layer_norm.bias"),
+    (Head, "proj_out.weight"),
+    (Convolution, "model.SIDE.conv1.weight"),
+    (ConvolutionBias, "model.SIDE.conv1.bias"),
+    (Halving, "model.SIDE.conv2.weight"),
+    (HalvingBias, "model.SIDE.conv2.bias"),
+    (AttentionNorm, "model.SIDE.layers.N.self_attn_layer_norm.weight"),
+    (AttentionNormBias, "model.SIDE.layers.N.self_attn_layer_norm.bias"),
+    (Query, "model.SIDE.layers.N.self_attn.q_proj.weight"),
+    (QueryBias, "model.SIDE.layers.N.self_attn.q_proj.bias"),
+    (Key, "model.SIDE.layers.N.self_attn.k_proj.weight"),
+    (Value, "model.SIDE.layers.N.self_attn.v_proj.weight"),
+    (ValueBias, "model.SIDE.layers.N.self_attn.v_proj.bias"),
+    (Output, "model.SIDE.layers.N.self_attn.out_proj.weight"),
+    (OutputBias, "model.SIDE.layers.N.self_attn.out_proj.bias"),
+    (EncodedNorm, "model.SIDE.layers.N.encoder_attn_layer_norm.weight"),
+    (EncodedNormBias, "model.SIDE.layers.N.encoder_attn_layer_norm.bias"),
+    (EncodedQuery, "model.SIDE.layers.N.encoder_attn.q_proj.weight"),
+    (EncodedQueryBias, "model.SIDE.layers.N.encoder_attn.q_proj.bias"),
+    (EncodedKey, "model.SIDE.layers.N.encoder_attn.k_proj.weight"),
+    (EncodedValue, "model.SIDE.layers.N.encoder_attn.v_proj.weight"),
+    (EncodedValueBias, "model.SIDE.layers.N.encoder_attn.v_proj.bias"),
+    (EncodedOutput, "model.SIDE.layers.N.encoder_attn.out_proj.weight"),
+    (EncodedOutputBias, "model.SIDE.layers.N.encoder_attn.out_proj.bias"),
+    (FeedForwardNorm, "model.SIDE.layers.N.final_layer_norm.weight"),
+    (FeedForwardNormBias, "model.SIDE.layers.N.final_layer_norm.bias"),
+    (Up, "model.SIDE.layers.N.fc1.weight"),
+    (UpBias, "model.SIDE.layers.N.fc1.bias"),
+    (Down, "model.SIDE.layers.N.fc2.weight"),
+    (DownBias, "model.SIDE.layers.N.fc2.bias"),
+];
+
+/// What a decoder computes of what was encoded for each layer, before any token is there.
+pub(crate) const ENCODED: [Role; 3] = [EncodedKey, EncodedValue, EncodedValueBias];
+
+/// What a layer of a decoder has that one of an encoder has not.
+const ATTENDS: [Role; 6] = [
+    EncodedNorm,
+    EncodedNormBias,
+    EncodedQuery,
+    EncodedQueryBias,
+    EncodedOutput,
+    EncodedOutputBias,
+];
+
 impl Role {
     /// The identifier in templates and of parameters, such as `attention_norm`.
     #[must_use]
     pub fn identifier(self) -> &'static str {
-        let row = NAMES.iter().find(|(role, ..)| *role == self);
-        row.expect("invariant: the table has every role").1
+        let own = NAMES.iter().map(|(role, identifier, ..)| (role, identifier));
+        let encoders = ENCODERS.iter().map(|(role, identifier)| (role, identifier));
+        let row = own.chain(encoders).find(|(role, _)| **role == self);
+        row.expect("invariant: the tables have every role").1
     }
 
     /// The role of the bias that is added to a product with this matrix.
@@ -177,6 +275,9 @@ impl Role {
             Value => ValueBias,
             QueryKeyValue => QueryKeyValueBias,
             Output => OutputBias,
+            EncodedQuery => EncodedQueryBias,
+            EncodedValue => EncodedValueBias,
+            EncodedOutput => EncodedOutputBias,
             Gate => GateBias,
             Up => UpBias,
             Down => DownBias,
@@ -190,21 +291,39 @@ impl Config {
     #[must_use]
     pub fn name(&self, role: Role, layer: usize) -> String {
         let row = NAMES.iter().find(|(named, ..)| *named == role);
-        let (_, _, llama, gguf) = row.expect("invariant: the table has every role");
-        let gpt2 = GPT2.iter().find(|(named, _)| *named == role).map_or("", |(_, name)| *name);
+        let (llama, gguf) = row.map_or(("", ""), |(_, _, llama, gguf)| (*llama, *gguf));
+        let of = |names: &[(Role, &'static str)]| {
+            names.iter().find(|(named, _)| *named == role).map_or("", |(_, name)| *name)
+        };
+        let side = match self.family {
+            Family::WhisperEncoder => "encoder",
+            _ => "decoder",
+        };
         let name = match (self.naming, self.family) {
             (Naming::Gguf, _) => gguf,
-            (_, Family::Gpt2) => gpt2,
+            (_, Family::Gpt2) => of(GPT2),
+            (_, Family::Whisper | Family::WhisperEncoder) => of(WHISPER),
             (_, family) if family.is_gemma() && role == FeedForwardNorm => GEMMA_FEED_FORWARD_NORM,
             _ => llama,
         };
-        name.replacen('N', &layer.to_string(), 1)
+        name.replacen("SIDE", side, 1).replacen('N', &layer.to_string(), 1)
     }
 
     /// The tensors of each layer, in the order of the parameters of `layer`.
     pub(crate) fn layer_roles(&self) -> Vec<Role> {
-        if self.family == Family::Gpt2 {
-            return GPT2.iter().map(|(role, _)| *role).filter(|role| *role > Head).collect();
+        let in_layers = |names: &[(Role, &str)]| -> Vec<Role> {
+            names.iter().map(|(role, _)| *role).filter(|role| *role >= AttentionNorm).collect()
+        };
+        match self.family {
+            Family::Gpt2 => return in_layers(GPT2),
+            Family::Whisper | Family::WhisperEncoder => {
+                let is_decoder = self.family == Family::Whisper;
+                let mut roles = in_layers(WHISPER);
+                roles.retain(|role| !ENCODED.contains(role));
+                roles.retain(|role| is_decoder || !ATTENDS.contains(role));
+                return roles;
+            }
+            _ => {}
         }
         let mut roles = vec![AttentionNorm];
         let with_bias = |roles: &mut Vec<Role>, matrices: &[Role], has_bias: bool| {
@@ -235,7 +354,18 @@ impl Config {
     /// Tensors outside of layers, but for the head.
     pub(crate) fn outer_roles(&self) -> Vec<Role> {
         match self.family {
-            Family::Gpt2 => vec![Embedding, Positions, FinalNorm, FinalNormBias],
+            Family::Gpt2 | Family::Whisper => {
+                vec![Embedding, Positions, FinalNorm, FinalNormBias]
+            }
+            Family::WhisperEncoder => vec![
+                Convolution,
+                ConvolutionBias,
+                Halving,
+                HalvingBias,
+                Positions,
+                FinalNorm,
+                FinalNormBias,
+            ],
             _ => vec![Embedding, FinalNorm],
         }
     }
@@ -249,18 +379,24 @@ impl Config {
         let mut shape = match role {
             Embedding | Head => return vec![self.vocabulary, hidden],
             Positions => return vec![self.context, hidden],
+            Convolution => return vec![hidden, self.bands(), 3],
+            Halving => return vec![hidden, hidden, 3],
             FrequencyDivisors => vec![self.rotaries.first().map_or(0, |rotary| rotary.dim / 2)],
             FinalNorm | FinalNormBias | AttentionNorm | AttentionNormBias | OutputBias
             | PostAttentionNorm | FeedForwardNorm | FeedForwardNormBias | DownBias
-            | PostFeedForwardNorm => vec![hidden],
-            Query => vec![query, hidden],
-            QueryBias => vec![query],
+            | PostFeedForwardNorm | ConvolutionBias | HalvingBias | EncodedNorm
+            | EncodedNormBias | EncodedOutputBias => vec![hidden],
+            Query | EncodedQuery => vec![query, hidden],
+            QueryBias | EncodedQueryBias => vec![query],
             Key | Value => vec![key, hidden],
-            KeyBias | ValueBias => vec![key],
+            EncodedKey | EncodedValue => {
+                vec![key, self.encoder.as_ref().map_or(hidden, |encoder| encoder.hidden)]
+            }
+            KeyBias | ValueBias | EncodedValueBias => vec![key],
             QueryKeyValue => vec![query + 2 * key, hidden],
             QueryKeyValueBias => vec![query + 2 * key],
             QueryNorm | KeyNorm => vec![self.head_dim],
-            Output => vec![hidden, query],
+            Output | EncodedOutput => vec![hidden, query],
             Gate | Up => vec![wide, hidden],
             GateBias | UpBias => vec![wide],
             GateUp => vec![2 * wide, hidden],

@@ -239,19 +239,24 @@ impl<'c> Checkpoint<'c> {
         }
     }
 
-    fn name(&self, role: Role, layer: usize) -> String {
-        let name = self.config.name(role, layer);
+    fn name(&self, config: &Config, role: Role, layer: usize) -> String {
+        let name = config.name(role, layer);
         name.strip_prefix(self.lacks).map_or(name.clone(), str::to_owned)
     }
 
     /// Whether the checkpoint has the tensor of a role.
     pub(crate) fn has(&self, role: Role) -> bool {
-        self.tensors.stored(&self.name(role, 0)).is_some()
+        self.tensors.stored(&self.name(self.config, role, 0)).is_some()
     }
 
-    /// Compares the tensor of a role with the configuration.
-    pub(crate) fn find(&mut self, role: Role, layer: usize) -> Result<Found, Error> {
-        let (name, expected) = (self.name(role, layer), self.config.shape(role));
+    /// Compares the tensor of a role with a configuration: that of the model, or of its encoder.
+    pub(crate) fn find(
+        &mut self,
+        config: &Config,
+        role: Role,
+        layer: usize,
+    ) -> Result<Found, Error> {
+        let (name, expected) = (self.name(config, role, layer), config.shape(role));
         let Some(Stored { format, shape }) = self.tensors.stored(&name) else {
             return Err(Error::MissingTensor { name, expected });
         };
@@ -350,7 +355,7 @@ impl<'c> Checkpoint<'c> {
             // Buffers that transformers computes anew: frequencies, GPT-2's causal masks.
             name.ends_with("rotary_emb.inv_freq")
                 || is_gpt2 && (name.ends_with(".attn.bias") || name.ends_with(".masked_bias"))
-                || is_tied_head && *name == self.name(Role::Head, 0)
+                || is_tied_head && *name == self.name(self.config, Role::Head, 0)
         };
         let mut names = self.tensors.names();
         names.retain(|name| !self.used.contains(name) && !is_ignored(name));

@@ -8,6 +8,7 @@ Written to corpus/models/llm/tiny/NAME: config.json and model.safetensors (rando
   split          (2, 7, VOCABULARY), the first FIRST tokens, then the others with the cache
   prompt         (1, 5), i64
   greedy         (64,), the tokens of largest logit that follow the prompt
+  samples        (2, SAMPLES), f32: of whisper only, what each row of `tokens` is said to hear; the prompt hears the first row
 
 Sizes make errors visible: the intermediate size is odd, heads of some families are wider than hidden / heads, and sliding
 windows are shorter than the tokens. The packages are those of llm_requirements.txt.
@@ -19,10 +20,12 @@ from pathlib import Path
 import numpy
 import torch
 import transformers
-from transformers import AutoModelForCausalLM
+from transformers import AutoModelForCausalLM, AutoModelForSpeechSeq2Seq, WhisperFeatureExtractor
 
 FOLDER = Path(__file__).resolve().parents[2] / "corpus" / "models" / "llm" / "tiny"
 VOCABULARY, FIRST, GREEDY = 64, 5, 64
+# Of speech, and what an encoder with POSITIONS hears at most.
+SAMPLES, POSITIONS = 3000, 12
 # The logits of the two best tokens differ by at least this share of their standard deviation.
 GAP = 2e-3
 
@@ -93,6 +96,23 @@ CONFIGS = {
         bos_token_id=None,
         eos_token_id=None,
     ),
+    "whisper": lambda: transformers.WhisperConfig(
+        vocab_size=VOCABULARY,
+        d_model=32,
+        encoder_layers=2,
+        encoder_attention_heads=2,
+        encoder_ffn_dim=37,
+        decoder_layers=2,
+        decoder_attention_heads=4,
+        decoder_ffn_dim=43,
+        max_source_positions=POSITIONS,
+        max_target_positions=128,
+        begin_suppress_tokens=None,
+        decoder_start_token_id=1,
+        bos_token_id=None,
+        eos_token_id=None,
+        pad_token_id=None,
+    ),
 }
 
 
@@ -100,7 +120,7 @@ def trained_looking(model):
     """Weights with which logits differ clearly: norms near their neutral value, matrices that keep the scale of rows."""
     is_gemma = "gemma" in model.config.model_type
     for name, weight in model.named_parameters():
-        if is_gemma and name == "model.norm.weight":
+        if (is_gemma and name == "model.norm.weight") or name == "model.decoder.layer_norm.weight":
             # Signs at random: with tied embeddings every token would be followed by itself.
             weight.data = 2 * torch.randn(weight.shape) - 1
         elif weight.dim() == 1:
@@ -109,10 +129,37 @@ def trained_looking(model):
         elif "embed" in name or "wte" in name or "wpe" in name:
             # Gemma multiplies embeddings by the square root of 32.
             weight.data = (0.1 if is_gemma else 0.5) * torch.randn(weight.shape)
+        elif "conv" in name:
+            weight.data = torch.randn(weight.shape) / weight[0].numel() ** 0.5
         else:
             weight.data = 0.3 * torch.randn(weight.shape)
     model.tie_weights()
     return model.eval()
+
+
+def spoken():
+    """Two rows of samples: tones that change, over noise. One is silent in the middle."""
+    dice = numpy.random.default_rng(7)
+    times = numpy.arange(SAMPLES) / 16000
+    rows = [0.3 * numpy.sin(2 * numpy.pi * tone * times * (1 + 4 * times)) for tone in [440, 1234]]
+    rows = numpy.stack(rows) + 0.01 * dice.standard_normal((2, SAMPLES))
+    rows[1, 900:1700] = 0
+    return rows.astype(numpy.float32)
+
+
+def hearing(model, samples):
+    """The model as one of text, which attends to what its encoder makes of samples."""
+    extractor = WhisperFeatureExtractor(feature_size=model.config.num_mel_bins)
+    padded = numpy.pad(samples, [(0, 0), (0, 320 * model.config.max_source_positions - samples.shape[1])])
+    features = numpy.array(extractor._np_extract_fbank_features(padded, "cpu"), numpy.float32)
+    with torch.no_grad():
+        heard = model.model.encoder(torch.from_numpy(features)).last_hidden_state
+
+    def call(tokens, **options):
+        outputs = transformers.modeling_outputs.BaseModelOutput(heard[: len(tokens)])
+        return model(encoder_outputs=outputs, decoder_input_ids=tokens, **options)
+
+    return call
 
 
 def greedy(model, prompt):
@@ -155,12 +202,14 @@ def main():
     for name in sys.argv[1:] or CONFIGS:
         torch.manual_seed(7)
         config = CONFIGS[name]()
-        model = trained_looking(AutoModelForCausalLM.from_config(config, attn_implementation="eager", dtype=torch.float32))
+        kind = AutoModelForSpeechSeq2Seq if name == "whisper" else AutoModelForCausalLM
+        model = trained_looking(kind.from_config(config, attn_implementation="eager", dtype=torch.float32))
         folder = FOLDER / name
         model.save_pretrained(folder)
         (folder / "generation_config.json").unlink(missing_ok=True)
+        samples = {"samples": spoken()} if name == "whisper" else {}
         with torch.no_grad():
-            arrays = reference(model)
+            arrays = reference(hearing(model, samples["samples"]) if samples else model) | samples
         numpy.savez_compressed(folder / "reference.npz", **arrays)
         logits, split = arrays["logits"], arrays["split"]
         spread = logits.std()

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Every folder of tiny models.
-pub(crate) const ALL: [&str; 10] = [
+pub(crate) const ALL: [&str; 11] = [
     "llama",
     "llama3",
     "llama_linear",
@@ -28,6 +28,7 @@ pub(crate) const ALL: [&str; 10] = [
     "gemma3",
     "phi3",
     "gpt2",
+    "whisper",
 ];
 
 pub(crate) fn folder(name: &str) -> PathBuf {
@@ -82,6 +83,8 @@ pub(crate) struct Model {
     pub(crate) program: Program,
     externals: Arc<BTreeMap<Name, Tensor>>,
     config: Config,
+    /// What layers attend to of each row of samples; nothing where there is no encoder.
+    heard: Vec<Vec<Tensor>>,
 }
 
 impl Model {
@@ -103,17 +106,56 @@ impl Model {
         }
         let externals =
             tensors.into_iter().map(|(name, tensor)| (Name::new(name), tensor)).collect();
-        Self { program, externals: Arc::new(externals), config }
+        Self { program, externals: Arc::new(externals), config, heard: Vec::new() }
     }
 
     pub(crate) fn tiny(name: &str) -> Self {
         let config = Config::from_json(&config_text(name)).expect("it is supported");
         let tensors = tensors(name);
-        let model = Self::new(config, &Contents::of(&tensors), tensors);
+        let mut model = Self::new(config, &Contents::of(&tensors), tensors);
+        model.hear(name);
         // The loader of weights agrees that all are there.
         let weights = Weights::open(&folder(name).join("model.safetensors")).expect("it opens");
         constants(&model.program.module, &weights).expect("the checkpoint has every parameter");
         model
+    }
+
+    /// Encodes each row of the samples of a model of speech.
+    fn hear(&mut self, name: &str) {
+        if self.config.encoder.is_none() {
+            return;
+        }
+        let samples = reference(name, "samples");
+        for row in 0..samples.shape()[0] {
+            let length = samples.shape()[1];
+            let places: Vec<usize> = (row * length..(row + 1) * length).collect();
+            let result = self.entry("encode", vec![samples.select(&[1, length], &places)]);
+            let heard = tensors_of(result.unwrap_or_else(|stop| panic!("encode: {stop}")));
+            self.heard.push(heard);
+        }
+    }
+
+    /// Result of an entry whose arguments are tensors.
+    pub(crate) fn entry(&self, entry: &str, arguments: Vec<Tensor>) -> Result<Value, Stop> {
+        let arguments = arguments.into_iter().map(Value::Tensor).collect();
+        let options = RunOptions { externals: self.externals.clone(), ..RunOptions::default() };
+        run(&self.program.module, entry, arguments, &options).result
+    }
+
+    /// What a batch attends to: of two sequences each its own row of samples, else all the first one.
+    fn heard(&self, batch: usize) -> Vec<Tensor> {
+        let Some(first) = self.heard.first() else { return Vec::new() };
+        let of = |at: usize| {
+            let rows: Vec<&Tensor> = (0..batch)
+                .map(|row| &self.heard[if batch == 2 { row } else { 0 }][at])
+                .collect();
+            let elements = rows.iter().flat_map(|row| row.to_floats()).collect();
+            let mut shape = first[at].shape().to_vec();
+            shape[0] = batch;
+            let array = ArrayD::from_shape_vec(shape, elements).expect("they fit");
+            Tensor::from_floats(DType::F32, array)
+        };
+        (0..first.len()).map(of).collect()
     }
 
     /// Logits. The tokens join the cache.
@@ -121,22 +163,18 @@ impl Model {
         let count = tokens.shape()[1];
         let result = self.run(entry, tokens, cache);
         let result = result.unwrap_or_else(|stop| panic!("{entry}: {stop}"));
-        let Value::Tuple(items) = result else { panic!("{entry} gives a tuple") };
-        let tensor = |item| match item {
-            Value::Tensor(tensor) => tensor,
-            other => panic!("{other:?} is no tensor"),
-        };
-        let mut tensors = items.into_iter().map(tensor);
-        let logits = tensors.next().expect("there are logits");
-        *cache = Cache { rows: cache.rows + count, tensors: tensors.collect() };
+        let mut tensors = tensors_of(result);
+        let logits = tensors.remove(0);
+        *cache = Cache { rows: cache.rows + count, tensors };
         logits
     }
 
     /// What a call gives.
     pub(crate) fn run(&self, entry: &str, tokens: Tensor, cache: &Cache) -> Result<Value, Stop> {
+        let heard = self.heard(tokens.shape()[0]);
         let mut arguments = vec![Value::Tensor(tokens)];
         arguments.push(Value::Shape(vec![i64::try_from(cache.rows).expect("it is small")]));
-        arguments.extend(cache.tensors.iter().cloned().map(Value::Tensor));
+        arguments.extend(cache.tensors.iter().cloned().chain(heard).map(Value::Tensor));
         let options = RunOptions { externals: self.externals.clone(), ..RunOptions::default() };
         run(&self.program.module, entry, arguments, &options).result
     }
@@ -149,17 +187,11 @@ impl Model {
         table: &Tensor,
         pools: &mut Vec<Tensor>,
     ) -> Result<Tensor, Stop> {
+        let heard = self.heard(lengths.len());
         let lengths = integers(&[lengths.len()], lengths);
         let given = [tokens.clone(), lengths, table.clone()].into_iter();
-        let arguments = given.chain(pools.iter().cloned()).map(Value::Tensor).collect();
-        let options = RunOptions { externals: self.externals.clone(), ..RunOptions::default() };
-        let result = run(&self.program.module, "step_in_pages", arguments, &options).result?;
-        let Value::Tuple(items) = result else { panic!("a tuple") };
-        let tensors = items.into_iter().map(|item| match item {
-            Value::Tensor(tensor) => tensor,
-            other => panic!("{other:?} is no tensor"),
-        });
-        let mut tensors: Vec<Tensor> = tensors.collect();
+        let arguments = given.chain(pools.iter().cloned()).chain(heard).collect();
+        let mut tensors = tensors_of(self.entry("step_in_pages", arguments)?);
         let logits = tensors.remove(0);
         *pools = tensors;
         Ok(logits)
@@ -203,6 +235,16 @@ impl Model {
         }
         tokens
     }
+}
+
+/// The items of a tuple of tensors.
+fn tensors_of(value: Value) -> Vec<Tensor> {
+    let Value::Tuple(items) = value else { panic!("{value:?} is no tuple") };
+    let tensor = |item| match item {
+        Value::Tensor(tensor) => tensor,
+        other => panic!("{other:?} is no tensor"),
+    };
+    items.into_iter().map(tensor).collect()
 }
 
 /// A tensor of i64.
