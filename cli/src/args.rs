@@ -16,7 +16,7 @@ pub(crate) use building::{
     Activations, BuildArgs, CacheArgs, KernelCheckArgs, NumericsArgs, PipelineRulesArgs, TuneArgs,
 };
 pub(crate) use foreign::{ExportArgs, Exported, Foreign, ImportArgs, ModelArgs};
-pub(crate) use generating::{GenerateArgs, LoadingArgs, Quantize};
+pub(crate) use generating::{GenerateArgs, LoadingArgs, Quantize, SpeechTask};
 pub(crate) use help::command;
 pub(crate) use inspecting::InspectArgs;
 pub(crate) use reference::{CompletionsArgs, ExplainArgs, ManArgs, OpsArgs, RulesArgs};

@@ -1,6 +1,9 @@
 //! `relax generate` on tiny models with random weights: greedy tokens are those of transformers, seeds decide, bad input is refused, and the
 //! compiled model is kept.
 
+#[path = "generate/speech.rs"]
+mod speech;
+
 use relax_corpus::requirement;
 use relax_corpus::sample::Sample;
 use relax_program::tensor_files::{Weights, read_npz, write_safetensors};
@@ -76,6 +79,20 @@ fn reference(name: &str, array: &str) -> Vec<u64> {
 
 fn listed(tokens: &[u64]) -> String {
     tokens.iter().map(u64::to_string).collect::<Vec<_>>().join(",")
+}
+
+/// A tokenizer whose tokens are letters, for models of 64 tokens: the last six have none.
+fn letters() -> Value {
+    let vocabulary: serde_json::Map<String, Value> =
+        (0..58_u8).map(|at| (char::from(b'A' + at).to_string(), Value::from(at))).collect();
+    serde_json::json!({
+        "version": "1.0", "truncation": null, "padding": null, "added_tokens": [], "normalizer": null,
+        "pre_tokenizer": { "type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true },
+        "post_processor": null,
+        "decoder": { "type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true },
+        "model": { "type": "BPE", "dropout": null, "unk_token": "`", "continuing_subword_prefix": null,
+            "end_of_word_suffix": null, "fuse_unk": false, "byte_fallback": false, "vocab": vocabulary, "merges": [] },
+    })
 }
 
 #[test]
@@ -207,23 +224,7 @@ fn texts_are_continued_and_stopped() {
         fs::copy(model("llama").join(file), copy.join(file)).expect("it is copied");
     }
     folder.refused(&copy, &["--prompt", "a"], 2, "tokenizer.json");
-    // Letters are tokens; the model has 64.
-    let tokens: Vec<String> = (0..64_u8).map(|at| char::from(b'A' + at % 58).to_string()).collect();
-    let vocabulary: serde_json::Map<String, Value> = tokens
-        .iter()
-        .take(58)
-        .zip(0..)
-        .map(|(token, id)| (token.clone(), Value::from(id)))
-        .collect();
-    let tokenizer = serde_json::json!({
-        "version": "1.0", "truncation": null, "padding": null, "added_tokens": [], "normalizer": null,
-        "pre_tokenizer": { "type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true },
-        "post_processor": null,
-        "decoder": { "type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true },
-        "model": { "type": "BPE", "dropout": null, "unk_token": "`", "continuing_subword_prefix": null,
-            "end_of_word_suffix": null, "fuse_unk": false, "byte_fallback": false, "vocab": vocabulary, "merges": [] },
-    });
-    fs::write(copy.join("tokenizer.json"), tokenizer.to_string()).expect("it is written");
+    fs::write(copy.join("tokenizer.json"), letters().to_string()).expect("it is written");
     let text = |arguments: &[&str]| {
         let output = folder.generate(&copy, &[&["-q"], arguments].concat());
         assert_eq!(output.status.code(), Some(0), "{}", errors(&output));

@@ -76,7 +76,9 @@ impl Config {
             Family::Whisper => whisper::config(&keys)?,
             _ => rotary_family(family, &keys)?,
         };
-        keys.finish(|key| is_ignored(key) || family == Family::Whisper && whisper::is_ignored(key))?;
+        keys.finish(|key| {
+            is_ignored(key) || family == Family::Whisper && whisper::is_ignored(key)
+        })?;
         let [heads, kv_heads] = match family {
             Family::Gpt2 => ["n_head", "n_head"],
             Family::Whisper => ["decoder_attention_heads", "decoder_attention_heads"],

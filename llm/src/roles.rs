@@ -98,10 +98,11 @@ pub enum Role {
 use Role::{
     AttentionNorm, AttentionNormBias, Convolution, ConvolutionBias, Down, DownBias, Embedding,
     EncodedKey, EncodedNorm, EncodedNormBias, EncodedOutput, EncodedOutputBias, EncodedQuery,
-    EncodedQueryBias, EncodedValue, EncodedValueBias, FeedForwardNorm, Halving, HalvingBias,
-    FeedForwardNormBias, FinalNorm, FinalNormBias, FrequencyDivisors, Gate, GateBias, GateUp, Head,
-    Key, KeyBias, KeyNorm, Output, OutputBias, Positions, PostAttentionNorm, PostFeedForwardNorm,
-    Query, QueryBias, QueryKeyValue, QueryKeyValueBias, QueryNorm, Up, UpBias, Value, ValueBias,
+    EncodedQueryBias, EncodedValue, EncodedValueBias, FeedForwardNorm, FeedForwardNormBias,
+    FinalNorm, FinalNormBias, FrequencyDivisors, Gate, GateBias, GateUp, Halving, HalvingBias,
+    Head, Key, KeyBias, KeyNorm, Output, OutputBias, Positions, PostAttentionNorm,
+    PostFeedForwardNorm, Query, QueryBias, QueryKeyValue, QueryKeyValueBias, QueryNorm, Up, UpBias,
+    Value, ValueBias,
 };
 
 /// Name in templates, and in checkpoints by naming: for Hugging Face that of Llama's relatives. `N` is the layer.

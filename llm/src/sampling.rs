@@ -146,8 +146,10 @@ impl Sampler {
     pub fn choose(&mut self, logits: &[f32], earlier: &[u32]) -> Result<Chosen, SamplingError> {
         let total = log_sum(logits)?;
         let mut candidates = self.penalized(logits, earlier);
-        candidates.sort_unstable_by(more_probable);
-        let token = if self.sampling.temperature == 0.0 {
+        let is_greedy = self.sampling.temperature == 0.0;
+        let most = if is_greedy { Some(1) } else { self.sampling.top_k };
+        keep_best(&mut candidates, most.unwrap_or(usize::MAX));
+        let token = if is_greedy {
             candidates.first().map(|best| best.token)
         } else {
             self.filter(&mut candidates);
@@ -178,7 +180,6 @@ impl Sampler {
 
     /// Takes sorted candidates and keeps at least the first.
     fn filter(&self, candidates: &mut Vec<Candidate>) {
-        candidates.truncate(self.sampling.top_k.unwrap_or(usize::MAX));
         weigh(candidates, 1.0);
         let top_p = f64::from(self.sampling.top_p);
         if top_p < 1.0 {
@@ -230,6 +231,15 @@ fn more_probable(left: &Candidate, right: &Candidate) -> Ordering {
     by_logit.then(left.token.cmp(&right.token))
 }
 
+/// Sorts candidates and keeps so many. All of a vocabulary are not sorted for a few.
+fn keep_best(candidates: &mut Vec<Candidate>, most: usize) {
+    if most < candidates.len() {
+        candidates.select_nth_unstable_by(most, more_probable);
+        candidates.truncate(most);
+    }
+    candidates.sort_unstable_by(more_probable);
+}
+
 /// Sets weights so that the first candidate, which has the greatest logit, weighs 1.
 fn weigh(candidates: &mut [Candidate], temperature: f64) {
     let most = candidates.first().map_or(0.0, |best| best.logit);
@@ -261,11 +271,7 @@ pub fn top_logprobs(logits: &[f32], most: usize) -> Result<Vec<Chosen>, Sampling
     let candidate = |(token, &logit)| Candidate { token, logit: f64::from(logit), weight: 0.0 };
     let mut candidates: Vec<Candidate> = (0..).zip(logits).map(candidate).collect();
     candidates.retain(|candidate| candidate.logit > f64::NEG_INFINITY);
-    if most < candidates.len() {
-        candidates.select_nth_unstable_by(most, more_probable);
-        candidates.truncate(most);
-    }
-    candidates.sort_unstable_by(more_probable);
+    keep_best(&mut candidates, most);
     let chosen = |best: Candidate| Chosen { token: best.token, logprob: best.logit - total };
     Ok(candidates.into_iter().map(chosen).collect())
 }

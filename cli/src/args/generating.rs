@@ -22,12 +22,28 @@ pub(crate) struct GenerateArgs {
     /// Instructions before the message of --chat
     #[arg(long, value_name = "TEXT", requires = "chat")]
     pub(crate) system: Option<String>,
+    /// What a model of speech hears: a WAV file with 16,000 samples a second; its channels are averaged
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["prompt", "chat"])]
+    pub(crate) audio: Option<PathBuf>,
+    /// The language of the speech by its code, such as en; by default the model says which one it hears
+    #[arg(long, value_name = "CODE", requires = "audio", conflicts_with = "tokens")]
+    pub(crate) language: Option<String>,
+    /// What the text of the speech is: what is said, or a translation to English
+    #[arg(
+        long,
+        value_enum,
+        value_name = "TASK",
+        requires = "audio",
+        conflicts_with = "tokens",
+        default_value = "transcribe"
+    )]
+    pub(crate) task: SpeechTask,
     /// The tokens to continue, by number; tokens are printed by number too
     #[arg(long, value_name = "N,...", value_delimiter = ',')]
     pub(crate) tokens: Option<Vec<u32>>,
-    /// Tokens to generate at most
-    #[arg(long, value_name = "N", default_value_t = 128)]
-    pub(crate) max_tokens: usize,
+    /// Tokens to generate at most; 128 by default, with --audio as many as the model has room for
+    #[arg(long, value_name = "N")]
+    pub(crate) max_tokens: Option<usize>,
     /// Divisor of the logits; 0 takes the most probable token
     #[arg(long, value_name = "T", default_value_t = 0.0, allow_hyphen_values = true)]
     pub(crate) temperature: f32,
@@ -52,9 +68,21 @@ pub(crate) struct GenerateArgs {
     /// Write the natural logarithm of the probability of each token to the standard error, as JSON lines
     #[arg(long)]
     pub(crate) logprobs: bool,
+    /// Print the program that is written for the model, and compile nothing
+    #[arg(long)]
+    pub(crate) program: bool,
     /// Print speeds at the end: tokens a second of the prompt and after it, bytes of weights a second, peak memory
     #[arg(long)]
     pub(crate) bench: bool,
+}
+
+/// What the text of speech is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SpeechTask {
+    /// What is said
+    Transcribe,
+    /// A translation to English
+    Translate,
 }
 
 /// A language model, and how it is compiled

@@ -6,6 +6,7 @@ mod loading;
 mod pool;
 mod sequence;
 mod shown;
+mod speech;
 mod speed;
 mod text;
 
@@ -15,7 +16,7 @@ pub(crate) use checkpoint::Template;
 pub(crate) use compiled::Compiled;
 pub(crate) use loading::{load, opened};
 pub(crate) use pool::Pool;
-pub(crate) use sequence::{Asked, Interrupted, Sequence};
+pub(crate) use sequence::{Asked, Interrupted, Sequence, Suppressed};
 #[cfg(feature = "serve")]
 pub(crate) use sequence::{Emitted, Reason, Step};
 
@@ -27,6 +28,7 @@ use relax_llm::{Message, Sampler, Sampling, Special, Tokenizer};
 use relax_reference::stop_to_semantics;
 use relax_runtime::{Module, Stop};
 use shown::{Shown, end};
+use speech::Speech;
 use speed::Speed;
 use std::io::{self, Read};
 use std::time::Instant;
@@ -38,25 +40,45 @@ pub(super) fn generate(args: &GenerateArgs, terminal: &mut Terminal) -> Outcome 
     let sampler = Sampler::new(sampling(args), args.seed).map_err(Failure::usage)?;
     let start = Instant::now();
     let checkpoint = opened(&args.loading)?;
+    if args.program {
+        terminal.result(&checkpoint.text.text)?;
+        return Ok(Exit::Fine);
+    }
     // Numbers need no vocabulary.
     let tokenizer = match args.tokens {
         Some(_) => None,
         None => Some(checkpoint.tokenizer()?),
     };
-    let prompt = prompt(args, &checkpoint, tokenizer.as_ref())?;
+    let speech = Speech::read(args, &checkpoint)?;
+    // What a model of speech is asked may depend on what it hears.
+    let prompt = match speech.is_some() && args.tokens.is_none() {
+        true => None,
+        false => Some(prompt(args, &checkpoint, tokenizer.as_ref())?),
+    };
     let compiled = load(&args.loading, &checkpoint, terminal)?;
     let mut speed = Speed::new(start.elapsed());
+    let (context, max_tokens) = (checkpoint.config.context, max_tokens(args));
+    let positions = prompt.as_ref().map(|prompt| prompt.len().saturating_add(max_tokens));
+    let positions = context.min(positions.unwrap_or(context));
+    let pool = Pool::of_positions(&compiled, &checkpoint.config, positions);
+    let mut pool = pool.map_err(Failure::missing)?;
+    let begun = match &speech {
+        Some(speech) => speech.begin((args, prompt), &mut pool, &mut speed)?,
+        None => Ok(prompt.unwrap_or_default()),
+    };
+    let prompt = match begun {
+        Ok(prompt) => prompt,
+        Err(stop) => return stopped(stop, &compiled, terminal),
+    };
     let asked = Asked {
         prompt,
         sampler,
-        max_tokens: args.max_tokens,
-        context: checkpoint.config.context,
+        max_tokens,
+        context,
         top_logprobs: 0,
         stops: args.stop.clone(),
+        suppressed: speech.map_or_else(Suppressed::default, |speech| speech.suppressed()),
     };
-    let positions = asked.context.min(asked.prompt.len().saturating_add(asked.max_tokens));
-    let pool = Pool::of_positions(&compiled, &checkpoint.config, positions);
-    let mut pool = pool.map_err(Failure::missing)?;
     let sequence = Sequence::new((&checkpoint, &pool), tokenizer.as_ref(), asked);
     let sequence = sequence.map_err(failure)?;
     let measured = (&compiled.module, &mut speed);
@@ -67,6 +89,10 @@ pub(super) fn generate(args: &GenerateArgs, terminal: &mut Terminal) -> Outcome 
         speed.show(&compiled.module, terminal)?;
     }
     Ok(Exit::Fine)
+}
+
+fn max_tokens(args: &GenerateArgs) -> usize {
+    args.max_tokens.unwrap_or(if args.audio.is_some() { usize::MAX } else { 128 })
 }
 
 fn sampling(args: &GenerateArgs) -> Sampling {

@@ -146,9 +146,8 @@ impl Model {
     fn heard(&self, batch: usize) -> Vec<Tensor> {
         let Some(first) = self.heard.first() else { return Vec::new() };
         let of = |at: usize| {
-            let rows: Vec<&Tensor> = (0..batch)
-                .map(|row| &self.heard[if batch == 2 { row } else { 0 }][at])
-                .collect();
+            let rows: Vec<&Tensor> =
+                (0..batch).map(|row| &self.heard[if batch == 2 { row } else { 0 }][at]).collect();
             let elements = rows.iter().flat_map(|row| row.to_floats()).collect();
             let mut shape = first[at].shape().to_vec();
             shape[0] = batch;

@@ -5,8 +5,8 @@ use crate::commands::kept::stamp;
 use crate::exit::Failure;
 use crate::files::shown_name;
 use relax_llm::{
-    Chat, ChatError, Config, Ending, Format, Message, Metadata, Quantization, Stored, Tensors,
-    Text, Tokenizer, Vocabulary, VocabularyMetadata, quantized_text,
+    Chat, ChatError, Config, Ending, Format, Message, Metadata, Quantization, Speaking, Stored,
+    Tensors, Text, Tokenizer, Vocabulary, VocabularyMetadata, quantized_text,
 };
 use relax_program::tensor_files::{GgufValue, Weights};
 use serde_json::Value;
@@ -30,6 +30,8 @@ pub(crate) struct Checkpoint {
     pub(crate) name: String,
     /// Tokens that end a text.
     pub(crate) ends: Vec<u32>,
+    /// How a model of speech is asked for a text.
+    pub(crate) speaking: Option<Speaking>,
     /// Of a folder.
     folder: Option<PathBuf>,
 }
@@ -44,11 +46,14 @@ impl Checkpoint {
         };
         let contents = Contents::of(&weights)?;
         let text = quantized_text(&config, &contents, quantize).map_err(wrong)?;
+        let speaking = config.encoder.as_ref().map(|_| speaking(path, config.vocabulary));
+        let speaking = speaking.transpose()?;
         let folder = path.is_dir().then(|| path.to_owned());
         let is_block = |stored: &Stored| matches!(stored.format, Format::Block(_));
         let is_quantized = contents.0.values().any(is_block)
             || (!text.quantized.is_empty() && quantize != Some(Quantization::Bf16));
-        Ok(Self { config, weights, text, is_quantized, name: format!("{name}.rx"), ends, folder })
+        let name = format!("{name}.rx");
+        Ok(Self { config, weights, text, is_quantized, name, ends, speaking, folder })
     }
 
     /// The tokenizer of the file, or `tokenizer.json` of the folder.
@@ -186,6 +191,15 @@ fn of_folder(path: &Path) -> Result<Opened, Failure> {
         ends.extend(ends_of(&read(&generation, LONGEST)?));
     }
     Ok((weights, parsed, ends))
+}
+
+/// How the model of a folder is asked for what it hears.
+fn speaking(folder: &Path, vocabulary: usize) -> Result<Speaking, Failure> {
+    let config = read(&folder.join("config.json"), LONGEST)?;
+    let path = folder.join("generation_config.json");
+    let generation = path.is_file().then(|| read(&path, LONGEST)).transpose()?;
+    let speaking = Speaking::from_json(generation.as_deref(), &config, vocabulary);
+    speaking.map_err(|error| Failure::usage(format!("{}: {error}", folder.display())))
 }
 
 /// `eos_token_id`, one or several.

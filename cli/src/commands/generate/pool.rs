@@ -16,6 +16,8 @@ pub(crate) struct Pool<'m> {
     tensors: Vec<Tensor>,
     /// The same without pages.
     nothing: Vec<Tensor>,
+    /// What layers attend to of an encoder, for one sequence; none for models of text alone.
+    heard: Vec<Tensor>,
     /// Whether a call that stopped has lost the tensors.
     is_lost: bool,
     free: Free,
@@ -58,7 +60,19 @@ impl<'m> Pool<'m> {
         let empty = Tensor::zeros(DType::F32, &shape).map_err(Stop::Unsupported)?;
         let nothing = vec![empty; 2 * config.layers.len()];
         let tensors = nothing.clone();
-        Ok(Self { model, tensors, nothing, is_lost: false, free: Free::default(), pages: 0, most })
+        let (heard, free) = (Vec::new(), Free::default());
+        Ok(Self { model, tensors, nothing, heard, is_lost: false, free, pages: 0, most })
+    }
+
+    /// Lets a sequence attend to what a model of speech hears, 16,000 samples a second.
+    pub(super) fn hear(&mut self, samples: &[f32]) -> Result<(), Stop> {
+        let bytes: Vec<u8> = samples.iter().flat_map(|sample| sample.to_ne_bytes()).collect();
+        let samples = Tensor::from_bytes(DType::F32, &[1, dim(samples.len())?], &bytes);
+        let samples = Value::Tensor(samples.map_err(Stop::Unsupported)?);
+        let function = self.model.module.function("encode");
+        let function = function.ok_or_else(|| no("function `encode`"))?;
+        self.heard = tensors_of(&function.call(&[samples])?)?;
+        Ok(())
     }
 
     /// A pool for one sequence of so many positions.
@@ -103,20 +117,17 @@ impl<'m> Pool<'m> {
         let mut arguments = arguments(sequences)?;
         self.is_lost = true;
         arguments.extend(self.tensors.drain(..).map(Value::Tensor));
+        arguments.extend(self.heard.iter().cloned().map(Value::Tensor));
         let function = self.model.module.function("step_in_pages");
         let function = function.ok_or_else(|| no("function `step_in_pages`"))?;
         let result = function.call_donating(arguments)?;
-        let Value::Tuple(items) = &result else { return Err(no("tuple")) };
-        let (logits, tensors) = items.items().split_first().ok_or_else(|| no("logits"))?;
-        for tensor in tensors {
-            let Value::Tensor(tensor) = tensor else { return Err(no("cache")) };
-            self.tensors.push(tensor.clone());
-        }
+        let mut tensors = tensors_of(&result)?.into_iter();
+        let logits = tensors.next().ok_or_else(|| no("logits"))?;
+        self.tensors.extend(tensors);
         self.is_lost = false;
         for (rows, tokens) in sequences.iter_mut() {
             rows.positions += tokens.len();
         }
-        let Value::Tensor(logits) = logits else { return Err(no("tensor of logits")) };
         let logits = logits.to_f32().ok_or_else(|| no("logits of f32"))?;
         let vocabulary = logits.len() / sequences.len().max(1);
         Ok(logits.chunks(vocabulary.max(1)).map(<[f32]>::to_vec).collect())
@@ -189,6 +200,16 @@ fn arguments(sequences: &[(&mut Rows, &[u32])]) -> Result<Vec<Value>, Stop> {
         tensor(&[batch], &lengths)?,
         tensor(&[batch, dim(columns)?], &table)?,
     ])
+}
+
+/// The items of a tuple of tensors.
+fn tensors_of(value: &Value) -> Result<Vec<Tensor>, Stop> {
+    let Value::Tuple(items) = value else { return Err(no("tuple")) };
+    let tensor = |item: &Value| match item {
+        Value::Tensor(tensor) => Ok(tensor.clone()),
+        _ => Err(no("tensor")),
+    };
+    items.items().iter().map(tensor).collect()
 }
 
 fn dim(extent: usize) -> Result<i64, Stop> {

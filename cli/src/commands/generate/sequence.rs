@@ -6,6 +6,7 @@ use super::pool::{Pool, Rows};
 use super::text::Text;
 use relax_llm::{Chosen, Sampler, SamplingError, Tokenizer, TokenizerError, top_logprobs};
 use relax_runtime::Stop;
+use std::borrow::Cow;
 
 /// Tokens of a prompt in one step. Other sequences wait for a step, and its memory grows with them; weights are read for each step,
 /// which so many rows are enough to hide. Rounding depends on how many tokens a step has, so that all commands divide prompts alike.
@@ -22,6 +23,15 @@ pub(crate) struct Asked {
     /// Probable tokens to report beside each chosen one.
     pub(crate) top_logprobs: usize,
     pub(crate) stops: Vec<String>,
+    pub(crate) suppressed: Suppressed,
+}
+
+/// Tokens that are not chosen.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Suppressed {
+    pub(crate) always: Vec<u32>,
+    /// As the first one after the prompt.
+    pub(crate) first: Vec<u32>,
 }
 
 /// Why a sequence ended.
@@ -81,6 +91,7 @@ pub(crate) struct Sequence<'m> {
     context: usize,
     top_logprobs: usize,
     text: Option<Text<'m>>,
+    suppressed: Suppressed,
     /// The prompt and what continues it.
     tokens: Vec<u32>,
     /// Of these, how many the model has seen.
@@ -96,7 +107,7 @@ impl<'m> Sequence<'m> {
         tokenizer: Option<&'m Tokenizer>,
         asked: Asked,
     ) -> Result<Self, Interrupted> {
-        let Asked { prompt, sampler, max_tokens, context, top_logprobs, stops } = asked;
+        let Asked { prompt, sampler, max_tokens, context, top_logprobs, stops, suppressed } = asked;
         let text = tokenizer.map(|tokenizer| Text::new(tokenizer, &prompt, stops));
         let text = text.transpose().map_err(Interrupted::Token)?;
         let ends = &checkpoint.ends;
@@ -109,6 +120,7 @@ impl<'m> Sequence<'m> {
             context,
             top_logprobs,
             text,
+            suppressed,
             tokens: prompt,
             seen: 0,
             prompt: length,
@@ -151,6 +163,7 @@ impl<'m> Sequence<'m> {
         if self.seen < self.tokens.len() {
             return Ok(Step { rows, ..Step::default() });
         }
+        let logits = &*self.allowed(logits);
         let chosen = self.sampler.choose(logits, &self.tokens).map_err(Interrupted::Sampling)?;
         if self.ends.contains(&chosen.token) {
             return Ok(Step { rows, token: None, end: Some(self.end(Reason::EndToken)) });
@@ -167,6 +180,22 @@ impl<'m> Sequence<'m> {
         };
         let end = reason.map(|reason| self.end(reason));
         Ok(Step { rows, token: Some(Emitted { chosen, top, text }), end })
+    }
+
+    /// Logits without the tokens that are not chosen.
+    fn allowed<'l>(&self, logits: &'l [f32]) -> Cow<'l, [f32]> {
+        let Suppressed { always, first } = &self.suppressed;
+        let first = if self.generated() == 0 { first.as_slice() } else { &[] };
+        if always.is_empty() && first.is_empty() {
+            return Cow::Borrowed(logits);
+        }
+        let mut logits = logits.to_vec();
+        for &token in always.iter().chain(first) {
+            if let Some(logit) = logits.get_mut(token as usize) {
+                *logit = f32::NEG_INFINITY;
+            }
+        }
+        Cow::Owned(logits)
     }
 
     fn end(&mut self, reason: Reason) -> (Reason, String) {

@@ -17,6 +17,8 @@ pub(super) struct Speed {
     loading: Duration,
     /// Tokens of the prompt, and the time of their steps: that to the first token.
     prompt: (usize, Duration),
+    /// Seconds of speech, and the time that they took to encode.
+    encoded: Option<(f64, Duration)>,
     is_prompt: bool,
     /// The times of later steps, of one token each.
     steps: Vec<Duration>,
@@ -27,7 +29,13 @@ pub(super) struct Speed {
 impl Speed {
     pub(super) fn new(loading: Duration) -> Self {
         let prompt = (0, Duration::ZERO);
-        Self { loading, prompt, is_prompt: true, steps: Vec::new(), allocations: 0 }
+        let steps = Vec::new();
+        Self { loading, prompt, encoded: None, is_prompt: true, steps, allocations: 0 }
+    }
+
+    /// Notes speech of so many seconds.
+    pub(super) fn encode(&mut self, seconds: f64, took: Duration) {
+        self.encoded = Some((seconds, took));
     }
 
     /// Adds a step of so many tokens; those up to the first generated token are of the prompt.
@@ -67,7 +75,7 @@ impl Speed {
         let share = bytes.zip(read).map(|(bytes, read)| bytes / read);
         let peak = peak_memory();
         if terminal.format == Format::Json {
-            let object = json!({
+            let mut object = json!({
                 "type": "speed",
                 "threads": module.threads(),
                 "loading_seconds": self.loading.as_secs_f64(),
@@ -82,6 +90,10 @@ impl Speed {
                 "allocations_per_step": self.allocations,
                 "peak_memory_bytes": peak,
             });
+            if let Some((seconds, took)) = self.encoded {
+                object["audio_seconds"] = json!(seconds);
+                object["encode_seconds"] = json!(took.as_secs_f64());
+            }
             return terminal.result(&format!("{object}\n"));
         }
         let threads = module.threads();
@@ -93,6 +105,10 @@ impl Speed {
             self.loading.as_secs_f64(),
             took.as_secs_f64()
         );
+        if let Some((seconds, took)) = self.encoded {
+            let took = took.as_secs_f64();
+            lines += &format!("{seconds:.2} s of speech, encoded in {took:.3} s\n");
+        }
         if let Some((decode, bytes)) = decode.zip(bytes) {
             lines += &format!(
                 "decode: {} tokens, {decode:.1} tokens/s in the median, {:.1} GB/s of weights",

@@ -142,13 +142,16 @@ pub(super) enum Wait {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::commands::generate::Suppressed;
     use relax_llm::{Sampler, Sampling};
     use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
     fn job(bytes: u64) -> (Job, UnboundedReceiver<(usize, Event)>) {
         let sampler = Sampler::new(Sampling::greedy(), 0).expect("the switches are admitted");
         let (prompt, stops) = (vec![1], Vec::new());
-        let asked = Asked { prompt, sampler, max_tokens: 1, context: 2, top_logprobs: 0, stops };
+        let (max_tokens, context, suppressed) = (1, 2, Suppressed::default());
+        let asked =
+            Asked { prompt, sampler, max_tokens, context, top_logprobs: 0, stops, suppressed };
         let (events, receiver) = unbounded_channel();
         (Job { asked, bytes, choice: 0, events }, receiver)
     }

@@ -4,7 +4,7 @@ use super::fields::Fields;
 use super::handlers::Shared;
 use super::messages::messages;
 use super::refusal::Refusal;
-use crate::commands::generate::Asked;
+use crate::commands::generate::{Asked, Suppressed};
 use axum::http::StatusCode;
 use relax_llm::{Sampler, Sampling, SamplingError, Special};
 use serde_json::Value;
@@ -127,6 +127,7 @@ impl Request {
             context: self.positions(shared).max(self.prompt.len() + 1),
             top_logprobs: self.logprobs.unwrap_or(0),
             stops: self.stops.clone(),
+            suppressed: Suppressed::default(),
         })
     }
 }

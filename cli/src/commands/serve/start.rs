@@ -33,6 +33,11 @@ pub(crate) fn serve(args: &ServeArgs, terminal: &mut Terminal) -> Outcome {
     let (max_body, cache_bytes) =
         (size("--max-body", &args.max_body)?, size("--cache-memory", &args.cache_memory)?);
     let checkpoint = opened(&args.loading)?;
+    if checkpoint.speaking.is_some() {
+        return Err(Failure::usage(
+            "models of speech are not served: `relax generate MODEL --audio FILE` writes what they hear",
+        ));
+    }
     let tokenizer = Arc::new(checkpoint.tokenizer()?);
     let (context, max_tokens) = limits(args, &checkpoint, cache_bytes)?;
     // Before the model is compiled, which takes long.
