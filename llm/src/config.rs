@@ -27,6 +27,8 @@ pub enum Family {
     Whisper,
     /// The encoder of Whisper.
     WhisperEncoder,
+    /// The vision tower of LLaVA.
+    Clip,
 }
 
 impl Family {
@@ -57,6 +59,7 @@ impl Family {
             Self::Gpt2 => "gpt2",
             Self::Whisper => "whisper",
             Self::WhisperEncoder => "whisper encoder",
+            Self::Clip => "clip",
         }
     }
 
@@ -102,6 +105,32 @@ pub enum Input {
         /// Of the spectrum.
         bands: usize,
     },
+    /// A square image of three channels, cut into patches.
+    Image(Image),
+}
+
+/// Images, and the rows of features that the decoder reads in the place of tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Image {
+    /// Pixels of a side.
+    pub side: usize,
+    /// Pixels of a side of a patch.
+    pub patch: usize,
+    /// Elements of a row of features, as the decoder has them.
+    pub width: usize,
+    /// Whether the first row of the tower, which is of no patch, is a row of features.
+    pub has_class: bool,
+    /// The token in whose place a row is read.
+    pub token: u32,
+}
+
+impl Image {
+    /// Rows of features.
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        let along = self.side / self.patch;
+        along * along + usize::from(self.has_class)
+    }
 }
 
 impl Input {
@@ -178,7 +207,31 @@ pub(crate) mod most {
 impl Config {
     /// Bands of the spectrum that an encoder of speech hears; 0 elsewhere.
     pub(crate) fn bands(&self) -> usize {
-        self.input.map_or(0, |Input::Speech { bands }| bands)
+        match self.input {
+            Some(Input::Speech { bands }) => bands,
+            _ => 0,
+        }
+    }
+
+    /// What a vision tower sees.
+    pub(crate) fn image(&self) -> Image {
+        match self.input {
+            Some(Input::Image(image)) => image,
+            _ => Image { side: 0, patch: 1, width: 0, has_class: false, token: 0 },
+        }
+    }
+
+    /// What the model sees; `None` where it reads text only.
+    #[must_use]
+    pub fn sees(&self) -> Option<Image> {
+        match self.encoder.as_ref()?.input? {
+            Input::Image(image) => Some(image),
+            Input::Speech { .. } => None,
+        }
+    }
+
+    pub(crate) fn sees_images(&self) -> bool {
+        self.sees().is_some()
     }
 
     /// Whether layers attend to what an encoder makes.

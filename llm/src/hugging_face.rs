@@ -2,7 +2,8 @@
 
 use crate::config::{Config, Family, Head, LayerKind, Naming, Size, most};
 use crate::error::Error;
-use crate::metadata::{Flattened, Keys, Metadata};
+use crate::llava;
+use crate::metadata::{Flattened, Keys};
 use crate::rotary::{Rotary, Scaling};
 use crate::whisper;
 
@@ -54,7 +55,7 @@ const IGNORED: &[&str] = &[
     "use_cache",
 ];
 
-fn is_ignored(key: &str) -> bool {
+pub(crate) fn is_ignored(key: &str) -> bool {
     let is_below = |rest: &str| rest.is_empty() || rest.starts_with('.');
     IGNORED.iter().any(|ignored| key.strip_prefix(ignored).is_some_and(is_below))
 }
@@ -69,31 +70,36 @@ impl Config {
     /// When a family or switch is not supported, a number is missing or absurd, or a key is not known.
     pub fn from_json(text: &str) -> Result<Self, Error> {
         let source = Flattened::read(text)?;
-        let keys = Keys::new(&source, "");
-        let family = family(&keys)?;
-        let config = match family {
-            Family::Gpt2 => gpt2(&keys)?,
-            Family::Whisper => whisper::config(&keys)?,
-            _ => rotary_family(family, &keys)?,
-        };
-        keys.finish(|key| {
-            is_ignored(key) || family == Family::Whisper && whisper::is_ignored(key)
-        })?;
-        let [heads, kv_heads] = match family {
-            Family::Gpt2 => ["n_head", "n_head"],
-            Family::Whisper => ["decoder_attention_heads", "decoder_attention_heads"],
-            _ => ["num_attention_heads", "num_key_value_heads"],
-        };
-        config.checked(|size| {
-            let key = match size {
-                Size::Heads => heads,
-                Size::KvHeads => kv_heads,
-                Size::RotaryDim if source.number("head_dim").is_some() => "head_dim",
-                Size::RotaryDim => "hidden_size / num_attention_heads",
-            };
-            key.to_owned()
-        })
+        match source.is_text("model_type", LLAVA) {
+            true => llava::config(source),
+            false => decoder(&Keys::new(&source, "")),
+        }
     }
+}
+
+/// `model_type` of models of text that see images.
+const LLAVA: &str = "llava";
+
+/// The configuration of a decoder, with the encoder that it attends to.
+pub(crate) fn decoder(keys: &Keys) -> Result<Config, Error> {
+    let family = family(keys)?;
+    let config = match family {
+        Family::Gpt2 => gpt2(keys)?,
+        Family::Whisper => whisper::config(keys)?,
+        _ => rotary_family(family, keys)?,
+    };
+    keys.finish(|key| is_ignored(key) || family == Family::Whisper && whisper::is_ignored(key))?;
+    let [heads, kv_heads] = match family {
+        Family::Gpt2 => ["n_head", "n_head"],
+        Family::Whisper => ["decoder_attention_heads", "decoder_attention_heads"],
+        _ => ["num_attention_heads", "num_key_value_heads"],
+    };
+    config.checked(|size| match size {
+        Size::Heads => keys.full(heads),
+        Size::KvHeads => keys.full(kv_heads),
+        Size::RotaryDim if keys.has("head_dim") => keys.full("head_dim"),
+        Size::RotaryDim => "hidden_size / num_attention_heads".to_owned(),
+    })
 }
 
 /// Value of `model_type` for a family.
@@ -105,27 +111,34 @@ fn model_type(family: Family) -> &'static str {
 }
 
 fn family(keys: &Keys) -> Result<Family, Error> {
-    let names = Family::ALL.map(model_type);
+    let mut names = Family::ALL.map(model_type).to_vec();
+    names.push(LLAVA);
     let Some(found) = keys.only("model_type", &names)? else {
         return Err(keys.missing("model_type", &names.join(", ")));
     };
     let family = Family::ALL.into_iter().find(|family| model_type(*family) == found);
     let family = family.ok_or_else(|| keys.refused("model_type", names.join(", ")))?;
-    if let Some(classes) = keys.texts("architectures")? {
-        let class = match family {
-            Family::Gpt2 => "GPT2LMHeadModel".to_owned(),
-            Family::Whisper => "WhisperForConditionalGeneration".to_owned(),
-            other => {
-                let name = other.name();
-                format!("{}{}ForCausalLM", name[..1].to_uppercase(), &name[1..])
-            }
-        };
-        if !classes.contains(&class) {
-            let found = format!("[{}]", classes.join(", "));
-            return Err(Error::setting("architectures", found, class));
+    let class = match family {
+        Family::Gpt2 => "GPT2LMHeadModel".to_owned(),
+        Family::Whisper => "WhisperForConditionalGeneration".to_owned(),
+        other => {
+            let name = other.name();
+            format!("{}{}ForCausalLM", name[..1].to_uppercase(), &name[1..])
         }
-    }
+    };
+    class_is(keys, &class)?;
     Ok(family)
+}
+
+/// Refuses other classes of models than this one.
+pub(crate) fn class_is(keys: &Keys, class: &str) -> Result<(), Error> {
+    match keys.texts("architectures")? {
+        Some(classes) if !classes.iter().any(|found| found == class) => {
+            let found = format!("[{}]", classes.join(", "));
+            Err(Error::setting(&keys.full("architectures"), found, class))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Families whose keys are called as Llama's.

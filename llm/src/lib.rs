@@ -10,6 +10,7 @@ mod config;
 mod error;
 mod gguf;
 mod hugging_face;
+mod llava;
 mod metadata;
 mod quantize;
 mod render;
@@ -22,7 +23,7 @@ mod tokenizer;
 mod whisper;
 
 pub use chat::{Chat, ChatError, Date, Ending, Message};
-pub use config::{Config, Family, Head, Input, LayerKind, Naming};
+pub use config::{Config, Family, Head, Image, Input, LayerKind, Naming};
 pub use error::Error;
 pub use metadata::Metadata;
 pub use quantize::{Quantization, Text};

@@ -40,6 +40,16 @@ impl Flattened {
         flatten("", value, 0, &mut flat)?;
         Ok(Self(flat))
     }
+
+    /// Whether a key has this text.
+    pub(crate) fn is_text(&self, key: &str, text: &str) -> bool {
+        self.0.get(key).and_then(Value::as_str) == Some(text)
+    }
+
+    /// Gives a key that is absent its default.
+    pub(crate) fn set_missing(&mut self, key: &str, value: Value) {
+        self.0.entry(key.to_owned()).or_insert(value);
+    }
 }
 
 fn flatten(
@@ -132,6 +142,11 @@ impl<'m> Keys<'m> {
         Error::MissingKey { key: self.full(key), expected: expected.to_owned() }
     }
 
+    /// Whether there is a key.
+    pub(crate) fn has(&self, key: &str) -> bool {
+        self.all.contains(&self.full(key))
+    }
+
     /// Whether there is a key below a dotted path.
     pub(crate) fn has_below(&self, path: &str) -> bool {
         let start = format!("{}.", self.full(path));
@@ -198,6 +213,26 @@ impl<'m> Keys<'m> {
         let same = size as f64 == number;
         if same && (1..=most).contains(&size) {
             return Ok(Some(size));
+        }
+        Err(self.refused(key, expected))
+    }
+
+    /// An integer within limits.
+    pub(crate) fn integer(
+        &self,
+        key: &str,
+        (least, most): (i64, i64),
+    ) -> Result<Option<i64>, Error> {
+        let expected = format!("an integer from {least} to {most}");
+        let Some(number) = self.value(key, &expected, |source, key| source.number(key))? else {
+            return Ok(None);
+        };
+        #[expect(clippy::cast_possible_truncation, reason = "checked below")]
+        let integer = number as i64;
+        #[expect(clippy::cast_precision_loss, reason = "limits are far below 2^53")]
+        let same = integer as f64 == number;
+        if same && (least..=most).contains(&integer) {
+            return Ok(Some(integer));
         }
         Err(self.refused(key, expected))
     }

@@ -16,6 +16,7 @@ const TEMPLATES: &[(&str, &str)] = &[
     ("attention.rx.jinja", include_str!("../../corpus/models/llm/attention.rx.jinja")),
     ("cache.rx.jinja", include_str!("../../corpus/models/llm/cache.rx.jinja")),
     ("entries.rx.jinja", include_str!("../../corpus/models/llm/entries.rx.jinja")),
+    ("encoder_layers.rx.jinja", include_str!("../../corpus/models/llm/encoder_layers.rx.jinja")),
     ("gemma.rx.jinja", include_str!("../../corpus/models/llm/gemma.rx.jinja")),
     ("gpt2.rx.jinja", include_str!("../../corpus/models/llm/gpt2.rx.jinja")),
     ("layer.rx.jinja", include_str!("../../corpus/models/llm/layer.rx.jinja")),
@@ -25,6 +26,7 @@ const TEMPLATES: &[(&str, &str)] = &[
     ("quantized.rx.jinja", include_str!("../../corpus/models/llm/quantized.rx.jinja")),
     ("rotary.rx.jinja", include_str!("../../corpus/models/llm/rotary.rx.jinja")),
     ("speech.rx.jinja", include_str!("../../corpus/models/llm/speech.rx.jinja")),
+    ("vision.rx.jinja", include_str!("../../corpus/models/llm/vision.rx.jinja")),
     ("weights.rx.jinja", include_str!("../../corpus/models/llm/weights.rx.jinja")),
     ("whisper.rx.jinja", include_str!("../../corpus/models/llm/whisper.rx.jinja")),
 ];
@@ -68,9 +70,20 @@ struct Values {
     layers: Vec<Layer>,
     /// What an encoder hears.
     bands: usize,
+    /// What a model sees.
+    image: Option<Seen>,
     encoder: Option<Box<Values>>,
     /// Whether layers attend to what the encoder makes.
     attends_encoder: bool,
+}
+
+/// An image, and its rows of features.
+#[derive(Serialize)]
+struct Seen {
+    side: usize,
+    patch: usize,
+    has_class: bool,
+    rows: usize,
 }
 
 /// The function of layers that are alike but for their weights.
@@ -210,6 +223,12 @@ fn values(config: &Config, checkpoint: &mut Checkpoint<'_>) -> Result<Values, Er
         functions,
         layers,
         bands: config.bands(),
+        image: config.sees().map(|image| Seen {
+            side: image.side,
+            patch: image.patch,
+            has_class: image.has_class,
+            rows: image.rows(),
+        }),
         encoder,
         attends_encoder: config.attends_encoder(),
     })
@@ -260,9 +279,9 @@ fn outer(
     for (role, source) in roles {
         let found = checkpoint.find(config, source, 0)?;
         note(formats, &found);
-        weights.insert(role.identifier(), global(&found));
+        weights.insert(role, global(&found));
     }
-    Ok(weights)
+    Ok(with_biases(&weights))
 }
 
 /// Layers by what their text depends on.

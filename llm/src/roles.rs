@@ -1,6 +1,9 @@
 //! Roles of tensors in a model, with their shapes and their names in checkpoints.
 
+mod names;
+
 use crate::config::{Config, Family, Naming};
+use names::{CLIP, ENCODERS, GEMMA_FEED_FORWARD_NORM, GPT2, NAMES, OTHER_NAMES, WHISPER};
 
 /// A use of a tensor in a model. Those from [`Role::AttentionNorm`] on are in every layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,6 +28,22 @@ pub enum Role {
     Halving,
     /// Of the shape (hidden)
     HalvingBias,
+    /// Of the shape (hidden, 3, patch, patch): a vision tower's convolution
+    PatchEmbedding,
+    /// Of the shape (hidden): the row before those of patches
+    ClassEmbedding,
+    /// Of the shape (hidden), before the first layer
+    PreNorm,
+    /// Of the shape (hidden)
+    PreNormBias,
+    /// Of the shape (width of the text, hidden)
+    Projector,
+    /// Of the shape (width of the text)
+    ProjectorBias,
+    /// Of the shape (width of the text, width of the text)
+    Projector2,
+    /// Of the shape (width of the text)
+    Projector2Bias,
     /// Of the shape (hidden)
     AttentionNorm,
     /// Of the shape (hidden)
@@ -96,157 +115,21 @@ pub enum Role {
 }
 
 use Role::{
-    AttentionNorm, AttentionNormBias, Convolution, ConvolutionBias, Down, DownBias, Embedding,
-    EncodedKey, EncodedNorm, EncodedNormBias, EncodedOutput, EncodedOutputBias, EncodedQuery,
-    EncodedQueryBias, EncodedValue, EncodedValueBias, FeedForwardNorm, FeedForwardNormBias,
-    FinalNorm, FinalNormBias, FrequencyDivisors, Gate, GateBias, GateUp, Halving, HalvingBias,
-    Head, Key, KeyBias, KeyNorm, Output, OutputBias, Positions, PostAttentionNorm,
-    PostFeedForwardNorm, Query, QueryBias, QueryKeyValue, QueryKeyValueBias, QueryNorm, Up, UpBias,
-    Value, ValueBias,
+    AttentionNorm, AttentionNormBias, ClassEmbedding, Convolution, ConvolutionBias, Down, DownBias,
+    Embedding, EncodedKey, EncodedNorm, EncodedNormBias, EncodedOutput, EncodedOutputBias,
+    EncodedQuery, EncodedQueryBias, EncodedValue, EncodedValueBias, FeedForwardNorm,
+    FeedForwardNormBias, FinalNorm, FinalNormBias, FrequencyDivisors, Gate, GateBias, GateUp,
+    Halving, HalvingBias, Head, Key, KeyBias, KeyNorm, Output, OutputBias, PatchEmbedding,
+    Positions, PostAttentionNorm, PostFeedForwardNorm, PreNorm, PreNormBias, Projector, Projector2,
+    Projector2Bias, ProjectorBias, Query, QueryBias, QueryKeyValue, QueryKeyValueBias, QueryNorm,
+    Up, UpBias, Value, ValueBias,
 };
-
-/// Name in templates, and in checkpoints by naming: for Hugging Face that of Llama's relatives. `N` is the layer.
-const NAMES: &[(Role, &str, &str, &str)] = &[
-    (Embedding, "embedding", "model.embed_tokens.weight", "token_embd.weight"),
-    (Positions, "positions", "", "position_embd.weight"),
-    (FinalNorm, "final_norm", "model.norm.weight", "output_norm.weight"),
-    (FinalNormBias, "final_norm_bias", "", "output_norm.bias"),
-    (Head, "head", "lm_head.weight", "output.weight"),
-    (FrequencyDivisors, "frequency_divisors", "", "rope_freqs.weight"),
-    (
-        AttentionNorm,
-        "attention_norm",
-        "model.layers.N.input_layernorm.weight",
-        "blk.N.attn_norm.weight",
-    ),
-    (AttentionNormBias, "attention_norm_bias", "", "blk.N.attn_norm.bias"),
-    (Query, "query", "model.layers.N.self_attn.q_proj.weight", "blk.N.attn_q.weight"),
-    (QueryBias, "query_bias", "model.layers.N.self_attn.q_proj.bias", "blk.N.attn_q.bias"),
-    (Key, "key", "model.layers.N.self_attn.k_proj.weight", "blk.N.attn_k.weight"),
-    (KeyBias, "key_bias", "model.layers.N.self_attn.k_proj.bias", "blk.N.attn_k.bias"),
-    (Value, "value", "model.layers.N.self_attn.v_proj.weight", "blk.N.attn_v.weight"),
-    (ValueBias, "value_bias", "model.layers.N.self_attn.v_proj.bias", "blk.N.attn_v.bias"),
-    (
-        QueryKeyValue,
-        "query_key_value",
-        "model.layers.N.self_attn.qkv_proj.weight",
-        "blk.N.attn_qkv.weight",
-    ),
-    (QueryKeyValueBias, "query_key_value_bias", "", "blk.N.attn_qkv.bias"),
-    (QueryNorm, "query_norm", "model.layers.N.self_attn.q_norm.weight", "blk.N.attn_q_norm.weight"),
-    (KeyNorm, "key_norm", "model.layers.N.self_attn.k_norm.weight", "blk.N.attn_k_norm.weight"),
-    (Output, "output", "model.layers.N.self_attn.o_proj.weight", "blk.N.attn_output.weight"),
-    (OutputBias, "output_bias", "model.layers.N.self_attn.o_proj.bias", "blk.N.attn_output.bias"),
-    (
-        PostAttentionNorm,
-        "post_attention_norm",
-        "model.layers.N.post_attention_layernorm.weight",
-        "blk.N.post_attention_norm.weight",
-    ),
-    (
-        FeedForwardNorm,
-        "feed_forward_norm",
-        "model.layers.N.post_attention_layernorm.weight",
-        "blk.N.ffn_norm.weight",
-    ),
-    (FeedForwardNormBias, "feed_forward_norm_bias", "", "blk.N.ffn_norm.bias"),
-    (Gate, "gate", "model.layers.N.mlp.gate_proj.weight", "blk.N.ffn_gate.weight"),
-    (GateBias, "gate_bias", "model.layers.N.mlp.gate_proj.bias", "blk.N.ffn_gate.bias"),
-    (Up, "up", "model.layers.N.mlp.up_proj.weight", "blk.N.ffn_up.weight"),
-    (UpBias, "up_bias", "model.layers.N.mlp.up_proj.bias", "blk.N.ffn_up.bias"),
-    // Phi 3 has both in the tensor that GGUF calls `ffn_up`.
-    (GateUp, "gate_up", "model.layers.N.mlp.gate_up_proj.weight", "blk.N.ffn_up.weight"),
-    (Down, "down", "model.layers.N.mlp.down_proj.weight", "blk.N.ffn_down.weight"),
-    (DownBias, "down_bias", "model.layers.N.mlp.down_proj.bias", "blk.N.ffn_down.bias"),
-    (
-        PostFeedForwardNorm,
-        "post_feed_forward_norm",
-        "model.layers.N.post_feedforward_layernorm.weight",
-        "blk.N.post_ffw_norm.weight",
-    ),
-];
-
-/// Roles of encoders, and of what attends to them: only Whisper's checkpoints have them.
-const ENCODERS: &[(Role, &str)] = &[
-    (Convolution, "convolution"),
-    (ConvolutionBias, "convolution_bias"),
-    (Halving, "halving"),
-    (HalvingBias, "halving_bias"),
-    (EncodedNorm, "encoded_norm"),
-    (EncodedNormBias, "encoded_norm_bias"),
-    (EncodedQuery, "encoded_query"),
-    (EncodedQueryBias, "encoded_query_bias"),
-    (EncodedOutput, "encoded_output"),
-    (EncodedOutputBias, "encoded_output_bias"),
-    (EncodedKey, "key"),
-    (EncodedValue, "value"),
-    (EncodedValueBias, "value_bias"),
-];
-
-/// Gemma's norm before the feed-forward part has another name than Llama's.
-const GEMMA_FEED_FORWARD_NORM: &str = "model.layers.N.pre_feedforward_layernorm.weight";
-
-/// Hugging Face's names of GPT-2.
-const GPT2: &[(Role, &str)] = &[
-    (Embedding, "transformer.wte.weight"),
-    (Positions, "transformer.wpe.weight"),
-    (FinalNorm, "transformer.ln_f.weight"),
-    (FinalNormBias, "transformer.ln_f.bias"),
-    (Head, "lm_head.weight"),
-    (AttentionNorm, "transformer.h.N.ln_1.weight"),
-    (AttentionNormBias, "transformer.h.N.ln_1.bias"),
-    (QueryKeyValue, "transformer.h.N.attn.c_attn.weight"),
-    (QueryKeyValueBias, "transformer.h.N.attn.c_attn.bias"),
-    (Output, "transformer.h.N.attn.c_proj.weight"),
-    (OutputBias, "transformer.h.N.attn.c_proj.bias"),
-    (FeedForwardNorm, "transformer.h.N.ln_2.weight"),
-    (FeedForwardNormBias, "transformer.h.N.ln_2.bias"),
-    (Up, "transformer.h.N.mlp.c_fc.weight"),
-    (UpBias, "transformer.h.N.mlp.c_fc.bias"),
-    (Down, "transformer.h.N.mlp.c_proj.weight"),
-    (DownBias, "transformer.h.N.mlp.c_proj.bias"),
-];
-
-/// Hugging Face's names of Whisper. `SIDE` is `encoder` or `decoder`. Keys and values of what was encoded are computed once, outside of
-/// layers.
-const WHISPER: &[(Role, &str)] = &[
-    (Embedding, "model.SIDE.embed_tokens.weight"),
-    (Positions, "model.SIDE.embed_positions.weight"),
-    (FinalNorm, "model.SIDE.layer_norm.weight"),
-    (FinalNormBias, "model.SIDE.layer_norm.bias"),
-    (Head, "proj_out.weight"),
-    (Convolution, "model.SIDE.conv1.weight"),
-    (ConvolutionBias, "model.SIDE.conv1.bias"),
-    (Halving, "model.SIDE.conv2.weight"),
-    (HalvingBias, "model.SIDE.conv2.bias"),
-    (AttentionNorm, "model.SIDE.layers.N.self_attn_layer_norm.weight"),
-    (AttentionNormBias, "model.SIDE.layers.N.self_attn_layer_norm.bias"),
-    (Query, "model.SIDE.layers.N.self_attn.q_proj.weight"),
-    (QueryBias, "model.SIDE.layers.N.self_attn.q_proj.bias"),
-    (Key, "model.SIDE.layers.N.self_attn.k_proj.weight"),
-    (Value, "model.SIDE.layers.N.self_attn.v_proj.weight"),
-    (ValueBias, "model.SIDE.layers.N.self_attn.v_proj.bias"),
-    (Output, "model.SIDE.layers.N.self_attn.out_proj.weight"),
-    (OutputBias, "model.SIDE.layers.N.self_attn.out_proj.bias"),
-    (EncodedNorm, "model.SIDE.layers.N.encoder_attn_layer_norm.weight"),
-    (EncodedNormBias, "model.SIDE.layers.N.encoder_attn_layer_norm.bias"),
-    (EncodedQuery, "model.SIDE.layers.N.encoder_attn.q_proj.weight"),
-    (EncodedQueryBias, "model.SIDE.layers.N.encoder_attn.q_proj.bias"),
-    (EncodedKey, "model.SIDE.layers.N.encoder_attn.k_proj.weight"),
-    (EncodedValue, "model.SIDE.layers.N.encoder_attn.v_proj.weight"),
-    (EncodedValueBias, "model.SIDE.layers.N.encoder_attn.v_proj.bias"),
-    (EncodedOutput, "model.SIDE.layers.N.encoder_attn.out_proj.weight"),
-    (EncodedOutputBias, "model.SIDE.layers.N.encoder_attn.out_proj.bias"),
-    (FeedForwardNorm, "model.SIDE.layers.N.final_layer_norm.weight"),
-    (FeedForwardNormBias, "model.SIDE.layers.N.final_layer_norm.bias"),
-    (Up, "model.SIDE.layers.N.fc1.weight"),
-    (UpBias, "model.SIDE.layers.N.fc1.bias"),
-    (Down, "model.SIDE.layers.N.fc2.weight"),
-    (DownBias, "model.SIDE.layers.N.fc2.bias"),
-];
 
 /// What a decoder computes of what was encoded for each layer, before any token is there.
 pub(crate) const ENCODED: [Role; 3] = [EncodedKey, EncodedValue, EncodedValueBias];
+
+/// What an encoder of speech has outside of layers that its decoder has not.
+const HEARS: [Role; 4] = [Convolution, ConvolutionBias, Halving, HalvingBias];
 
 /// What a layer of a decoder has that one of an encoder has not.
 const ATTENDS: [Role; 6] = [
@@ -279,6 +162,8 @@ impl Role {
             EncodedQuery => EncodedQueryBias,
             EncodedValue => EncodedValueBias,
             EncodedOutput => EncodedOutputBias,
+            Projector => ProjectorBias,
+            Projector2 => Projector2Bias,
             Gate => GateBias,
             Up => UpBias,
             Down => DownBias,
@@ -293,38 +178,54 @@ impl Config {
     pub fn name(&self, role: Role, layer: usize) -> String {
         let row = NAMES.iter().find(|(named, ..)| *named == role);
         let (llama, gguf) = row.map_or(("", ""), |(_, _, llama, gguf)| (*llama, *gguf));
-        let of = |names: &[(Role, &'static str)]| {
-            names.iter().find(|(named, _)| *named == role).map_or("", |(_, name)| *name)
-        };
-        let side = match self.family {
-            Family::WhisperEncoder => "encoder",
-            _ => "decoder",
-        };
-        let name = match (self.naming, self.family) {
+        let is_encoder = self.input.is_some();
+        let side = if is_encoder { "encoder" } else { "decoder" };
+        let prefix = if self.sees_images() { "language_model." } else { "" };
+        let name = match (self.naming, self.own_names()) {
             (Naming::Gguf, _) => gguf,
-            (_, Family::Gpt2) => of(GPT2),
-            (_, Family::Whisper | Family::WhisperEncoder) => of(WHISPER),
-            (_, family) if family.is_gemma() && role == FeedForwardNorm => GEMMA_FEED_FORWARD_NORM,
+            (_, Some(names)) => {
+                names.iter().find(|(named, _)| *named == role).map_or("", |(_, name)| *name)
+            }
+            _ if self.family.is_gemma() && role == FeedForwardNorm => GEMMA_FEED_FORWARD_NORM,
             _ => llama,
         };
-        name.replacen("SIDE", side, 1).replacen('N', &layer.to_string(), 1)
+        let name = name.replacen("SIDE", side, 1).replacen('N', &layer.to_string(), 1);
+        format!("{prefix}{name}")
+    }
+
+    /// What the tensor may be called instead.
+    pub(crate) fn other_names(name: &str) -> impl Iterator<Item = String> {
+        OTHER_NAMES.iter().filter_map(move |(prefix, other)| {
+            Some(format!("{other}{}", name.strip_prefix(prefix)?))
+        })
+    }
+
+    /// The tensors of a family whose names are not those of Llama.
+    fn own_names(&self) -> Option<&'static [(Role, &'static str)]> {
+        match self.family {
+            Family::Gpt2 => Some(GPT2),
+            Family::Whisper | Family::WhisperEncoder => Some(WHISPER),
+            Family::Clip => Some(CLIP),
+            _ => None,
+        }
+    }
+
+    /// Whether a model of the family has a tensor on this side.
+    fn has_on_its_side(&self, role: Role) -> bool {
+        match self.family {
+            Family::Whisper => !ENCODED.contains(&role) && !HEARS.contains(&role),
+            Family::WhisperEncoder => {
+                !ENCODED.contains(&role) && !ATTENDS.contains(&role) && role != Embedding
+            }
+            _ => true,
+        }
     }
 
     /// The tensors of each layer, in the order of the parameters of `layer`.
     pub(crate) fn layer_roles(&self) -> Vec<Role> {
-        let in_layers = |names: &[(Role, &str)]| -> Vec<Role> {
-            names.iter().map(|(role, _)| *role).filter(|role| *role >= AttentionNorm).collect()
-        };
-        match self.family {
-            Family::Gpt2 => return in_layers(GPT2),
-            Family::Whisper | Family::WhisperEncoder => {
-                let is_decoder = self.family == Family::Whisper;
-                let mut roles = in_layers(WHISPER);
-                roles.retain(|role| !ENCODED.contains(role));
-                roles.retain(|role| is_decoder || !ATTENDS.contains(role));
-                return roles;
-            }
-            _ => {}
+        if let Some(names) = self.own_names() {
+            let roles = names.iter().map(|(role, _)| *role).filter(|role| *role >= AttentionNorm);
+            return roles.filter(|role| self.has_on_its_side(*role)).collect();
         }
         let mut roles = vec![AttentionNorm];
         let with_bias = |roles: &mut Vec<Role>, matrices: &[Role], has_bias: bool| {
@@ -354,21 +255,10 @@ impl Config {
 
     /// Tensors outside of layers, but for the head.
     pub(crate) fn outer_roles(&self) -> Vec<Role> {
-        match self.family {
-            Family::Gpt2 | Family::Whisper => {
-                vec![Embedding, Positions, FinalNorm, FinalNormBias]
-            }
-            Family::WhisperEncoder => vec![
-                Convolution,
-                ConvolutionBias,
-                Halving,
-                HalvingBias,
-                Positions,
-                FinalNorm,
-                FinalNormBias,
-            ],
-            _ => vec![Embedding, FinalNorm],
-        }
+        let Some(names) = self.own_names() else { return vec![Embedding, FinalNorm] };
+        let roles = names.iter().map(|(role, _)| *role);
+        let roles = roles.filter(|role| *role < AttentionNorm && *role != Head);
+        roles.filter(|role| self.has_on_its_side(*role)).collect()
     }
 
     /// The shape of a tensor, rows first, as the checkpoint must have it.
@@ -382,11 +272,17 @@ impl Config {
             Positions => return vec![self.context, hidden],
             Convolution => return vec![hidden, self.bands(), 3],
             Halving => return vec![hidden, hidden, 3],
+            PatchEmbedding => return vec![hidden, 3, self.image().patch, self.image().patch],
+            Projector => return vec![self.image().width, hidden],
+            Projector2 => return vec![self.image().width; 2],
+            ProjectorBias | Projector2Bias => return vec![self.image().width],
             FrequencyDivisors => vec![self.rotaries.first().map_or(0, |rotary| rotary.dim / 2)],
             FinalNorm | FinalNormBias | AttentionNorm | AttentionNormBias | OutputBias
             | PostAttentionNorm | FeedForwardNorm | FeedForwardNormBias | DownBias
             | PostFeedForwardNorm | ConvolutionBias | HalvingBias | EncodedNorm
-            | EncodedNormBias | EncodedOutputBias => vec![hidden],
+            | EncodedNormBias | EncodedOutputBias | ClassEmbedding | PreNorm | PreNormBias => {
+                vec![hidden]
+            }
             Query | EncodedQuery => vec![query, hidden],
             QueryBias | EncodedQueryBias => vec![query],
             Key | Value => vec![key, hidden],

@@ -241,7 +241,10 @@ impl<'c> Checkpoint<'c> {
 
     fn name(&self, config: &Config, role: Role, layer: usize) -> String {
         let name = config.name(role, layer);
-        name.strip_prefix(self.lacks).map_or(name.clone(), str::to_owned)
+        let name = name.strip_prefix(self.lacks).map_or(name.clone(), str::to_owned);
+        let is_stored = |name: &String| self.tensors.stored(name).is_some();
+        let other = Config::other_names(&name).find(|other| !is_stored(&name) && is_stored(other));
+        other.unwrap_or(name)
     }
 
     /// Whether the checkpoint has the tensor of a role.
@@ -346,6 +349,18 @@ impl<'c> Checkpoint<'c> {
         }
     }
 
+    /// Whether a tensor of a vision tower comes after the layer whose rows are the features.
+    fn is_beyond_features(&self, name: &str) -> bool {
+        let Some((_, rest)) = name.split_once("vision_tower.") else { return false };
+        let rest = rest.strip_prefix("vision_model.").unwrap_or(rest);
+        let layers = self.config.encoder.as_ref().map_or(0, |encoder| encoder.layers.len());
+        let layer = rest.strip_prefix("encoder.layers.").and_then(|rest| rest.split('.').next());
+        let layer = layer.and_then(|number| number.parse::<usize>().ok());
+        rest.starts_with("post_layernorm.")
+            || rest == "embeddings.position_ids"
+            || layer.is_some_and(|layer| layer >= layers)
+    }
+
     /// Refuses tensors that the model does not use.
     pub(crate) fn finish(&self) -> Result<(), Error> {
         let is_ignored = |name: &String| {
@@ -354,6 +369,7 @@ impl<'c> Checkpoint<'c> {
             let is_tied_head = self.config.head == Head::Embedding;
             // Buffers that transformers computes anew: frequencies, GPT-2's causal masks.
             name.ends_with("rotary_emb.inv_freq")
+                || self.config.sees_images() && self.is_beyond_features(name)
                 || is_gpt2 && (name.ends_with(".attn.bias") || name.ends_with(".masked_bias"))
                 || is_tied_head && *name == self.name(self.config, Role::Head, 0)
         };

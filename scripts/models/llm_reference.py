@@ -9,6 +9,8 @@ Written to corpus/models/llm/tiny/NAME: config.json and model.safetensors (rando
   prompt         (1, 5), i64
   greedy         (64,), the tokens of largest logit that follow the prompt
   samples        (2, SAMPLES), f32: of whisper only, what each row of `tokens` is said to hear; the prompt hears the first row
+  pixels         (2, 3, SIDE, SIDE), f32: of llava only, what each row of `tokens` sees; the prompt sees the first image. The tokens have
+                 the token of images in the place of each row of features
 
 Sizes make errors visible: the intermediate size is odd, heads of some families are wider than hidden / heads, and sliding
 windows are shorter than the tokens. The packages are those of llm_requirements.txt.
@@ -20,12 +22,14 @@ from pathlib import Path
 import numpy
 import torch
 import transformers
-from transformers import AutoModelForCausalLM, AutoModelForSpeechSeq2Seq, WhisperFeatureExtractor
+from transformers import AutoModelForCausalLM, AutoModelForImageTextToText, AutoModelForSpeechSeq2Seq, WhisperFeatureExtractor
 
 FOLDER = Path(__file__).resolve().parents[2] / "corpus" / "models" / "llm" / "tiny"
 VOCABULARY, FIRST, GREEDY = 64, 5, 64
 # Of speech, and what an encoder with POSITIONS hears at most.
 SAMPLES, POSITIONS = 3000, 12
+# Of images, their patches, and the token of their rows.
+SIDE, PATCH, IMAGE = 10, 5, 63
 # The logits of the two best tokens differ by at least this share of their standard deviation.
 GAP = 2e-3
 
@@ -113,7 +117,21 @@ CONFIGS = {
         eos_token_id=None,
         pad_token_id=None,
     ),
+    "llava": lambda: transformers.LlavaConfig(
+        vision_config=transformers.CLIPVisionConfig(
+            hidden_size=24,
+            intermediate_size=37,
+            num_hidden_layers=3,
+            num_attention_heads=2,
+            image_size=SIDE,
+            patch_size=PATCH,
+        ),
+        text_config=transformers.LlamaConfig(**SIZES),
+        image_token_index=IMAGE,
+    ),
 }
+KINDS = {"whisper": AutoModelForSpeechSeq2Seq, "llava": AutoModelForImageTextToText}
+
 
 
 def trained_looking(model):
@@ -129,7 +147,7 @@ def trained_looking(model):
         elif "embed" in name or "wte" in name or "wpe" in name:
             # Gemma multiplies embeddings by the square root of 32.
             weight.data = (0.1 if is_gemma else 0.5) * torch.randn(weight.shape)
-        elif "conv" in name:
+        elif "conv" in name or "patch" in name:
             weight.data = torch.randn(weight.shape) / weight[0].numel() ** 0.5
         else:
             weight.data = 0.3 * torch.randn(weight.shape)
@@ -162,6 +180,16 @@ def hearing(model, samples):
     return call
 
 
+def seeing(model, pixels):
+    """The model as one of text, whose first tokens are an image."""
+
+    def call(tokens, **options):
+        is_seen = bool((tokens == IMAGE).any())
+        return model(input_ids=tokens, pixel_values=torch.from_numpy(pixels[: len(tokens)]) if is_seen else None, **options)
+
+    return call
+
+
 def greedy(model, prompt):
     """Tokens one by one with a cache, and the smallest gap between the two best ones."""
     tokens, cache, given, gap = [], None, prompt, float("inf")
@@ -175,13 +203,20 @@ def greedy(model, prompt):
     return tokens, gap
 
 
-def reference(model):
-    tokens = torch.randint(0, VOCABULARY, (2, 7))
+def reference(model, images=0):
+    """Tokens are drawn, but for those of an image behind the first one."""
+
+    def drawn(*shape):
+        tokens = torch.randint(0, VOCABULARY - (images > 0), shape)
+        tokens[:, 1 : 1 + images] = IMAGE
+        return tokens
+
+    tokens = drawn(2, 7)
     first = model(tokens[:, :FIRST], use_cache=True)
     then = model(tokens[:, FIRST:], past_key_values=first.past_key_values, use_cache=True)
     # A prompt whose greedy tokens no rounding decides.
     for _ in range(100):
-        prompt = torch.randint(0, VOCABULARY, (1, FIRST))
+        prompt = drawn(1, FIRST)
         following, gap = greedy(model, prompt)
         if gap > GAP and len(set(following)) >= 12:
             break
@@ -202,14 +237,20 @@ def main():
     for name in sys.argv[1:] or CONFIGS:
         torch.manual_seed(7)
         config = CONFIGS[name]()
-        kind = AutoModelForSpeechSeq2Seq if name == "whisper" else AutoModelForCausalLM
+        kind = KINDS.get(name, AutoModelForCausalLM)
         model = trained_looking(kind.from_config(config, attn_implementation="eager", dtype=torch.float32))
         folder = FOLDER / name
         model.save_pretrained(folder)
         (folder / "generation_config.json").unlink(missing_ok=True)
-        samples = {"samples": spoken()} if name == "whisper" else {}
         with torch.no_grad():
-            arrays = reference(hearing(model, samples["samples"]) if samples else model) | samples
+            if name == "whisper":
+                samples = spoken()
+                arrays = {**reference(hearing(model, samples)), "samples": samples}
+            elif name == "llava":
+                pixels = numpy.random.default_rng(7).standard_normal((2, 3, SIDE, SIDE)).astype(numpy.float32)
+                arrays = {**reference(seeing(model, pixels), (SIDE // PATCH) ** 2), "pixels": pixels}
+            else:
+                arrays = reference(model)
         numpy.savez_compressed(folder / "reference.npz", **arrays)
         logits, split = arrays["logits"], arrays["split"]
         spread = logits.std()

@@ -1,7 +1,7 @@
 //! A tiny model of `corpus/models/llm/tiny`: configuration, tensors, text and runs.
 
 use ndarray::ArrayD;
-use relax_llm::{Config, Format, PAGE, Stored, Tensors, text};
+use relax_llm::{Config, Format, Input, PAGE, Stored, Tensors, text};
 use relax_program::externals::constants;
 use relax_program::frontend::{Program, RunOptions, run};
 use relax_program::tensor_files::{Weights, read_npz};
@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Every folder of tiny models.
-pub(crate) const ALL: [&str; 11] = [
+pub(crate) const ALL: [&str; 12] = [
     "llama",
     "llama3",
     "llama_linear",
@@ -29,6 +29,7 @@ pub(crate) const ALL: [&str; 11] = [
     "phi3",
     "gpt2",
     "whisper",
+    "llava",
 ];
 
 pub(crate) fn folder(name: &str) -> PathBuf {
@@ -83,8 +84,8 @@ pub(crate) struct Model {
     pub(crate) program: Program,
     externals: Arc<BTreeMap<Name, Tensor>>,
     config: Config,
-    /// What layers attend to of each row of samples; nothing where there is no encoder.
-    heard: Vec<Vec<Tensor>>,
+    /// What the encoder makes of each row of samples, or of each image; nothing where there is none.
+    encoded: Vec<Vec<Tensor>>,
 }
 
 impl Model {
@@ -106,32 +107,38 @@ impl Model {
         }
         let externals =
             tensors.into_iter().map(|(name, tensor)| (Name::new(name), tensor)).collect();
-        Self { program, externals: Arc::new(externals), config, heard: Vec::new() }
+        Self { program, externals: Arc::new(externals), config, encoded: Vec::new() }
     }
 
     pub(crate) fn tiny(name: &str) -> Self {
         let config = Config::from_json(&config_text(name)).expect("it is supported");
         let tensors = tensors(name);
         let mut model = Self::new(config, &Contents::of(&tensors), tensors);
-        model.hear(name);
+        model.encode(name);
         // The loader of weights agrees that all are there.
         let weights = Weights::open(&folder(name).join("model.safetensors")).expect("it opens");
         constants(&model.program.module, &weights).expect("the checkpoint has every parameter");
         model
     }
 
-    /// Encodes each row of the samples of a model of speech.
-    fn hear(&mut self, name: &str) {
-        if self.config.encoder.is_none() {
-            return;
-        }
-        let samples = reference(name, "samples");
-        for row in 0..samples.shape()[0] {
-            let length = samples.shape()[1];
+    /// Encodes each row of samples, or each image.
+    fn encode(&mut self, name: &str) {
+        let Some(encoder) = &self.config.encoder else { return };
+        let inputs = match encoder.input {
+            Some(Input::Image(_)) => reference(name, "pixels"),
+            _ => reference(name, "samples"),
+        };
+        let mut shape = inputs.shape().to_vec();
+        let rows = std::mem::replace(&mut shape[0], 1);
+        let length: usize = shape.iter().product();
+        for row in 0..rows {
             let places: Vec<usize> = (row * length..(row + 1) * length).collect();
-            let result = self.entry("encode", vec![samples.select(&[1, length], &places)]);
-            let heard = tensors_of(result.unwrap_or_else(|stop| panic!("encode: {stop}")));
-            self.heard.push(heard);
+            let result = self.entry("encode", vec![inputs.select(&shape, &places)]);
+            let encoded = match result.unwrap_or_else(|stop| panic!("encode: {stop}")) {
+                Value::Tensor(features) => vec![features],
+                several => tensors_of(several),
+            };
+            self.encoded.push(encoded);
         }
     }
 
@@ -142,19 +149,34 @@ impl Model {
         run(&self.program.module, entry, arguments, &options).result
     }
 
-    /// What a batch attends to: of two sequences each its own row of samples, else all the first one.
-    fn heard(&self, batch: usize) -> Vec<Tensor> {
-        let Some(first) = self.heard.first() else { return Vec::new() };
-        let of = |at: usize| {
-            let rows: Vec<&Tensor> =
-                (0..batch).map(|row| &self.heard[if batch == 2 { row } else { 0 }][at]).collect();
-            let elements = rows.iter().flat_map(|row| row.to_floats()).collect();
+    /// What a call is given beside tokens and caches, after so many positions of each sequence: of two sequences each has its own samples or
+    /// image, else all the first ones. The tokens of an image are those behind the first one.
+    fn encoded(&self, tokens: &Tensor, before: &[i64]) -> Vec<Tensor> {
+        let Some(first) = self.encoded.first() else { return Vec::new() };
+        let batch = before.len();
+        let joined = |at: usize| {
+            let rows = (0..batch).map(|row| &self.encoded[if batch == 2 { row } else { 0 }][at]);
+            let elements = rows.flat_map(Tensor::to_floats).collect();
             let mut shape = first[at].shape().to_vec();
-            shape[0] = batch;
+            shape[0] *= batch;
             let array = ArrayD::from_shape_vec(shape, elements).expect("they fit");
             Tensor::from_floats(DType::F32, array)
         };
-        (0..first.len()).map(of).collect()
+        let mut tensors: Vec<Tensor> = (0..first.len()).map(joined).collect();
+        if let Some(image) = self.config.sees() {
+            let rows = i64::try_from(image.rows()).expect("few rows");
+            let tokens_of = tokens.to_ints();
+            let place = |(sequence, &before): (usize, &i64), at: usize| {
+                let row = before + at as i64 - 1;
+                let is_row = tokens_of[[sequence, at]] == i128::from(image.token);
+                if is_row && (0..rows).contains(&row) { sequence as i64 * rows + row } else { -1 }
+            };
+            let count = tokens.shape()[1];
+            let places = before.iter().enumerate();
+            let places = places.flat_map(|sequence| (0..count).map(move |at| place(sequence, at)));
+            tensors.push(integers(&[batch, count], &places.collect::<Vec<i64>>()));
+        }
+        tensors
     }
 
     /// Logits. The tokens join the cache.
@@ -170,10 +192,10 @@ impl Model {
 
     /// What a call gives.
     pub(crate) fn run(&self, entry: &str, tokens: Tensor, cache: &Cache) -> Result<Value, Stop> {
-        let heard = self.heard(tokens.shape()[0]);
-        let mut arguments = vec![Value::Tensor(tokens)];
-        arguments.push(Value::Shape(vec![i64::try_from(cache.rows).expect("it is small")]));
-        arguments.extend(cache.tensors.iter().cloned().chain(heard).map(Value::Tensor));
+        let rows = i64::try_from(cache.rows).expect("it is small");
+        let encoded = self.encoded(&tokens, &vec![rows; tokens.shape()[0]]);
+        let mut arguments = vec![Value::Tensor(tokens), Value::Shape(vec![rows])];
+        arguments.extend(cache.tensors.iter().cloned().chain(encoded).map(Value::Tensor));
         let options = RunOptions { externals: self.externals.clone(), ..RunOptions::default() };
         run(&self.program.module, entry, arguments, &options).result
     }
@@ -186,10 +208,10 @@ impl Model {
         table: &Tensor,
         pools: &mut Vec<Tensor>,
     ) -> Result<Tensor, Stop> {
-        let heard = self.heard(lengths.len());
+        let encoded = self.encoded(tokens, lengths);
         let lengths = integers(&[lengths.len()], lengths);
         let given = [tokens.clone(), lengths, table.clone()].into_iter();
-        let arguments = given.chain(pools.iter().cloned()).chain(heard).collect();
+        let arguments = given.chain(pools.iter().cloned()).chain(encoded).collect();
         let mut tensors = tensors_of(self.entry("step_in_pages", arguments)?);
         let logits = tensors.remove(0);
         *pools = tensors;

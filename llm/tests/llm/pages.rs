@@ -68,7 +68,7 @@ macro_rules! families {
     };
 }
 
-families! { llama llama3 llama_linear mistral qwen2 qwen3 gemma2 gemma3 phi3 gpt2 whisper }
+families! { llama llama3 llama_linear mistral qwen2 qwen3 gemma2 gemma3 phi3 gpt2 whisper llava }
 
 /// Positions without a page, and pages that are not in the pool, stop a call.
 #[test]

@@ -56,7 +56,7 @@ macro_rules! families {
     };
 }
 
-families! { llama llama3 llama_linear mistral qwen2 qwen3 gemma2 gemma3 phi3 gpt2 whisper }
+families! { llama llama3 llama_linear mistral qwen2 qwen3 gemma2 gemma3 phi3 gpt2 whisper llava }
 
 #[test]
 fn texts_are_formatted() {
