@@ -3,6 +3,8 @@
 
 #[path = "generate/speech.rs"]
 mod speech;
+#[path = "generate/vision.rs"]
+mod vision;
 
 use relax_corpus::requirement;
 use relax_corpus::sample::Sample;

@@ -36,8 +36,40 @@ pub enum ChatError {
 pub struct Message {
     /// `system`, `user` or `assistant`.
     pub role: String,
-    /// The text as written, without special tokens.
-    pub content: String,
+    /// Without special tokens.
+    pub content: Content,
+}
+
+/// What a turn has.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum Content {
+    /// A text as written.
+    Text(String),
+    /// Images and texts in order.
+    Parts(Vec<Part>),
+}
+
+/// A part of a turn, as templates of models that see images read it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+pub enum Part {
+    /// The place of an image.
+    Image,
+    /// A text.
+    Text {
+        /// As written.
+        text: String,
+    },
+}
+
+impl Content {
+    /// So many images before a text.
+    #[must_use]
+    pub fn with_images(images: usize, text: String) -> Self {
+        let images = std::iter::repeat_n(Part::Image, images);
+        Self::Parts(images.chain([Part::Text { text }]).collect())
+    }
 }
 
 /// How a rendered text ends.

@@ -135,7 +135,7 @@ impl Image {
 
 impl Input {
     /// Samples for each position of an encoder of speech.
-    pub const SAMPLES: usize = 320;
+    const SAMPLES: usize = 320;
 }
 
 /// Attention of one layer.
@@ -228,6 +228,14 @@ impl Config {
             Input::Image(image) => Some(image),
             Input::Speech { .. } => None,
         }
+    }
+
+    /// Samples that the model hears at most; `None` where it hears nothing.
+    #[must_use]
+    pub fn hears(&self) -> Option<usize> {
+        let encoder = self.encoder.as_ref()?;
+        let is_speech = matches!(encoder.input, Some(Input::Speech { .. }));
+        is_speech.then(|| encoder.context.saturating_mul(Input::SAMPLES))
     }
 
     pub(crate) fn sees_images(&self) -> bool {

@@ -22,7 +22,7 @@ mod tensors;
 mod tokenizer;
 mod whisper;
 
-pub use chat::{Chat, ChatError, Date, Ending, Message};
+pub use chat::{Chat, ChatError, Content, Date, Ending, Message, Part};
 pub use config::{Config, Family, Head, Image, Input, LayerKind, Naming};
 pub use error::Error;
 pub use metadata::Metadata;

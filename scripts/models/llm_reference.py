@@ -9,7 +9,8 @@ Written to corpus/models/llm/tiny/NAME: config.json and model.safetensors (rando
   prompt         (1, 5), i64
   greedy         (64,), the tokens of largest logit that follow the prompt
   samples        (2, SAMPLES), f32: of whisper only, what each row of `tokens` is said to hear; the prompt hears the first row
-  pixels         (2, 3, SIDE, SIDE), f32: of llava only, what each row of `tokens` sees; the prompt sees the first image. The tokens have
+  images         (2, SIDE, SIDE, 3), u8: of llava only
+  pixels         (2, 3, SIDE, SIDE), f32: the same as they are read, what each row of `tokens` sees; the prompt sees the first image. The tokens have
                  the token of images in the place of each row of features
 
 Sizes make errors visible: the intermediate size is odd, heads of some families are wider than hidden / heads, and sliding
@@ -22,7 +23,13 @@ from pathlib import Path
 import numpy
 import torch
 import transformers
-from transformers import AutoModelForCausalLM, AutoModelForImageTextToText, AutoModelForSpeechSeq2Seq, WhisperFeatureExtractor
+from transformers import (
+    AutoModelForCausalLM,
+    AutoModelForImageTextToText,
+    AutoModelForSpeechSeq2Seq,
+    CLIPImageProcessor,
+    WhisperFeatureExtractor,
+)
 
 FOLDER = Path(__file__).resolve().parents[2] / "corpus" / "models" / "llm" / "tiny"
 VOCABULARY, FIRST, GREEDY = 64, 5, 64
@@ -247,8 +254,10 @@ def main():
                 samples = spoken()
                 arrays = {**reference(hearing(model, samples)), "samples": samples}
             elif name == "llava":
-                pixels = numpy.random.default_rng(7).standard_normal((2, 3, SIDE, SIDE)).astype(numpy.float32)
-                arrays = {**reference(seeing(model, pixels), (SIDE // PATCH) ** 2), "pixels": pixels}
+                images = numpy.random.default_rng(7).integers(0, 256, (2, SIDE, SIDE, 3), numpy.uint8)
+                processor = CLIPImageProcessor(size={"shortest_edge": SIDE}, crop_size=SIDE)
+                pixels = processor(list(images), return_tensors="np")["pixel_values"].astype(numpy.float32)
+                arrays = {**reference(seeing(model, pixels), (SIDE // PATCH) ** 2), "pixels": pixels, "images": images}
             else:
                 arrays = reference(model)
         numpy.savez_compressed(folder / "reference.npz", **arrays)

@@ -22,6 +22,10 @@ pub(crate) struct GenerateArgs {
     /// Instructions before the message of --chat
     #[arg(long, value_name = "TEXT", requires = "chat")]
     pub(crate) system: Option<String>,
+    /// What a model of text and images sees: a PNG or JPEG file. Each image has its token in the prompt, such as `<image>`; --chat puts images
+    /// before the message
+    #[arg(long, value_name = "FILE")]
+    pub(crate) image: Vec<PathBuf>,
     /// What a model of speech hears: a WAV file with 16,000 samples a second; its channels are averaged
     #[arg(long, value_name = "FILE", conflicts_with_all = ["prompt", "chat"])]
     pub(crate) audio: Option<PathBuf>,

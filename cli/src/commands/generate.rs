@@ -2,6 +2,7 @@
 
 mod checkpoint;
 mod compiled;
+mod encoded;
 mod loading;
 mod pool;
 mod sequence;
@@ -9,6 +10,7 @@ mod shown;
 mod speech;
 mod speed;
 mod text;
+mod vision;
 
 pub(crate) use checkpoint::Checkpoint;
 #[cfg(feature = "serve")]
@@ -24,7 +26,7 @@ use crate::args::GenerateArgs;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::report::{finding_of_stop, show};
 use crate::terminal::Terminal;
-use relax_llm::{Message, Sampler, Sampling, Special, Tokenizer};
+use relax_llm::{Content, Message, Sampler, Sampling, Special, Tokenizer};
 use relax_reference::stop_to_semantics;
 use relax_runtime::{Module, Stop};
 use shown::{Shown, end};
@@ -32,6 +34,7 @@ use speech::Speech;
 use speed::Speed;
 use std::io::{self, Read};
 use std::time::Instant;
+use vision::Vision;
 
 /// Bytes of a prompt, as of [`Tokenizer::encode`], and one more.
 const LONGEST_PROMPT: u64 = (16 << 20) + 1;
@@ -49,11 +52,11 @@ pub(super) fn generate(args: &GenerateArgs, terminal: &mut Terminal) -> Outcome 
         Some(_) => None,
         None => Some(checkpoint.tokenizer()?),
     };
-    let speech = Speech::read(args, &checkpoint)?;
+    let (speech, vision) = (Speech::read(args, &checkpoint)?, Vision::read(args, &checkpoint)?);
     // What a model of speech is asked may depend on what it hears.
     let prompt = match speech.is_some() && args.tokens.is_none() {
         true => None,
-        false => Some(prompt(args, &checkpoint, tokenizer.as_ref())?),
+        false => Some(prompt(args, &checkpoint, (tokenizer.as_ref(), vision.as_ref()))?),
     };
     let compiled = load(&args.loading, &checkpoint, terminal)?;
     let mut speed = Speed::new(start.elapsed());
@@ -62,9 +65,12 @@ pub(super) fn generate(args: &GenerateArgs, terminal: &mut Terminal) -> Outcome 
     let positions = context.min(positions.unwrap_or(context));
     let pool = Pool::of_positions(&compiled, &checkpoint.config, positions);
     let mut pool = pool.map_err(Failure::missing)?;
-    let begun = match &speech {
-        Some(speech) => speech.begin((args, prompt), &mut pool, &mut speed)?,
-        None => Ok(prompt.unwrap_or_default()),
+    let begun = match (&speech, &vision) {
+        (Some(speech), _) => speech.begin((args, prompt), &mut pool, &mut speed)?,
+        (None, Some(vision)) => {
+            vision.show(&mut pool, &mut speed).map(|()| prompt.unwrap_or_default())
+        }
+        (None, None) => Ok(prompt.unwrap_or_default()),
     };
     let prompt = match begun {
         Ok(prompt) => prompt,
@@ -109,13 +115,17 @@ fn sampling(args: &GenerateArgs) -> Sampling {
 fn prompt(
     args: &GenerateArgs,
     checkpoint: &Checkpoint,
-    tokenizer: Option<&Tokenizer>,
+    (tokenizer, vision): (Option<&Tokenizer>, Option<&Vision>),
 ) -> Result<Vec<u32>, Failure> {
     let tokens = match (tokenizer, &args.prompt) {
         (None, _) => args.tokens.clone().unwrap_or_default(),
         (Some(tokenizer), None) if args.chat.is_some() => {
             let text = conversation(args, checkpoint, tokenizer)?;
             tokenizer.encode(&text, Special::Template).map_err(Failure::usage)?
+        }
+        // The places of images are tokens that are spelled.
+        (Some(tokenizer), Some(text)) if !args.image.is_empty() => {
+            tokenizer.encode(text, Special::Parse).map_err(Failure::usage)?
         }
         (Some(tokenizer), Some(text)) => encoded(tokenizer, text)?,
         (Some(tokenizer), None) => {
@@ -124,6 +134,10 @@ fn prompt(
             read.map_err(|error| Failure::usage(format!("the standard input: {error}")))?;
             encoded(tokenizer, &text)?
         }
+    };
+    let tokens = match vision {
+        Some(vision) => vision.expanded(&tokens)?,
+        None => tokens,
     };
     let (vocabulary, context) = (checkpoint.config.vocabulary, checkpoint.config.context);
     if tokens.is_empty() {
@@ -150,11 +164,16 @@ fn conversation(
     tokenizer: &Tokenizer,
 ) -> Result<String, Failure> {
     let template = checkpoint.chat_template(tokenizer)?;
-    let message = |role: &str, content: &Option<String>| {
-        let content = content.clone()?;
-        Some(Message { role: role.to_owned(), content })
+    let message = |role: &str, text: &Option<String>, images: usize| {
+        let (role, text) = (role.to_owned(), text.clone()?);
+        let content = match images {
+            0 => Content::Text(text),
+            _ => Content::with_images(images, text),
+        };
+        Some(Message { role, content })
     };
-    let messages = [message("system", &args.system), message("user", &args.chat)];
+    let messages =
+        [message("system", &args.system, 0), message("user", &args.chat, args.image.len())];
     let messages: Vec<Message> = messages.into_iter().flatten().collect();
     template.render(&messages).map_err(Failure::usage)
 }

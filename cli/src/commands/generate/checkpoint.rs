@@ -5,8 +5,8 @@ use crate::commands::kept::stamp;
 use crate::exit::Failure;
 use crate::files::shown_name;
 use relax_llm::{
-    Chat, ChatError, Config, Ending, Format, Message, Metadata, Quantization, Speaking, Stored,
-    Tensors, Text, Tokenizer, Vocabulary, VocabularyMetadata, quantized_text,
+    Chat, ChatError, Config, Content, Ending, Format, Message, Metadata, Quantization, Speaking,
+    Stored, Tensors, Text, Tokenizer, Vocabulary, VocabularyMetadata, quantized_text,
 };
 use relax_program::tensor_files::{GgufValue, Weights};
 use serde_json::Value;
@@ -46,7 +46,7 @@ impl Checkpoint {
         };
         let contents = Contents::of(&weights)?;
         let text = quantized_text(&config, &contents, quantize).map_err(wrong)?;
-        let speaking = config.encoder.as_ref().map(|_| speaking(path, config.vocabulary));
+        let speaking = config.hears().map(|_| speaking(path, config.vocabulary));
         let speaking = speaking.transpose()?;
         let folder = path.is_dir().then(|| path.to_owned());
         let is_block = |stored: &Stored| matches!(stored.format, Format::Block(_));
@@ -85,7 +85,7 @@ impl Checkpoint {
             id.and_then(|id| tokenizer.spelling(id)).unwrap_or_default()
         };
         let found = match (&self.folder, self.weights.gguf()) {
-            (Some(folder), _) => of_tokenizer_config(folder)?,
+            (Some(folder), _) => of_tokenizer_config(folder, self.config.sees().is_some())?,
             (None, Some(gguf)) => {
                 let get = |key: &str| gguf.metadata().get(key);
                 let id = |key: &str| spelled(get(key).and_then(GgufValue::as_u64));
@@ -94,6 +94,7 @@ impl Checkpoint {
                     text: text.to_owned(),
                     bos: id("tokenizer.ggml.bos_token_id"),
                     eos: id("tokenizer.ggml.eos_token_id"),
+                    reads_parts: false,
                 })
             }
             (None, None) => None,
@@ -121,19 +122,29 @@ pub(crate) struct Template {
     pub(crate) text: String,
     pub(crate) bos: String,
     pub(crate) eos: String,
+    /// Whether the model sees images: its template reads lists of parts.
+    reads_parts: bool,
 }
 
 impl Template {
     /// The text of a conversation that the model continues.
     pub(crate) fn render(&self, messages: &[Message]) -> Result<String, ChatError> {
         let ending = Ending::GenerationPrompt;
+        let in_parts = |message: &Message| match &message.content {
+            Content::Text(text) if self.reads_parts => {
+                let content = Content::with_images(0, text.clone());
+                Message { content, role: message.role.clone() }
+            }
+            _ => message.clone(),
+        };
+        let messages = &messages.iter().map(in_parts).collect::<Vec<_>>();
         // Without a date: the same command gives the same text tomorrow.
         Chat { messages, bos: &self.bos, eos: &self.eos, ending, date: None }.render(&self.text)
     }
 }
 
 /// `tokenizer_config.json`, and `chat_template.jinja` beside it.
-fn of_tokenizer_config(folder: &Path) -> Result<Option<Template>, Failure> {
+fn of_tokenizer_config(folder: &Path, reads_parts: bool) -> Result<Option<Template>, Failure> {
     let path = folder.join("tokenizer_config.json");
     let config: Value = match path.is_file() {
         false => Value::Null,
@@ -151,7 +162,7 @@ fn of_tokenizer_config(folder: &Path) -> Result<Option<Template>, Failure> {
         value.as_str().or_else(|| value["content"].as_str()).unwrap_or_default().to_owned()
     };
     let (bos, eos) = (token("bos_token"), token("eos_token"));
-    Ok(text.map(|text| Template { text, bos, eos }))
+    Ok(text.map(|text| Template { text, bos, eos, reads_parts }))
 }
 
 type Opened = (Weights, Config, Vec<u32>);

@@ -1,7 +1,8 @@
 //! Keys and values of sequences, in pages of one pool: calls of `step_in_pages` for several sequences, each after as many positions as it has.
 
 use super::compiled::Compiled;
-use relax_llm::{Config, PAGE};
+use super::encoded::Encoded;
+use relax_llm::{Config, Image, PAGE};
 use relax_runtime::{DType, Stop, Tensor, Value};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -16,8 +17,7 @@ pub(crate) struct Pool<'m> {
     tensors: Vec<Tensor>,
     /// The same without pages.
     nothing: Vec<Tensor>,
-    /// What layers attend to of an encoder, for one sequence; none for models of text alone.
-    heard: Vec<Tensor>,
+    encoded: Encoded,
     /// Whether a call that stopped has lost the tensors.
     is_lost: bool,
     free: Free,
@@ -31,6 +31,8 @@ pub(crate) struct Rows {
     pages: Vec<usize>,
     /// Rows that are in use.
     positions: usize,
+    /// Rows of images that its tokens have read.
+    pub(super) seen: usize,
     free: Free,
 }
 
@@ -60,19 +62,35 @@ impl<'m> Pool<'m> {
         let empty = Tensor::zeros(DType::F32, &shape).map_err(Stop::Unsupported)?;
         let nothing = vec![empty; 2 * config.layers.len()];
         let tensors = nothing.clone();
-        let (heard, free) = (Vec::new(), Free::default());
-        Ok(Self { model, tensors, nothing, heard, is_lost: false, free, pages: 0, most })
+        let (encoded, free) = (Encoded::before(config)?, Free::default());
+        Ok(Self { model, tensors, nothing, encoded, is_lost: false, free, pages: 0, most })
     }
 
     /// Lets a sequence attend to what a model of speech hears, 16,000 samples a second.
     pub(super) fn hear(&mut self, samples: &[f32]) -> Result<(), Stop> {
-        let bytes: Vec<u8> = samples.iter().flat_map(|sample| sample.to_ne_bytes()).collect();
-        let samples = Tensor::from_bytes(DType::F32, &[1, dim(samples.len())?], &bytes);
-        let samples = Value::Tensor(samples.map_err(Stop::Unsupported)?);
-        let function = self.model.module.function("encode");
-        let function = function.ok_or_else(|| no("function `encode`"))?;
-        self.heard = tensors_of(&function.call(&[samples])?)?;
+        let samples = floats(&[1, dim(samples.len())?], samples)?;
+        self.encoded = Encoded::Heard(tensors_of(&self.encode(samples)?)?);
         Ok(())
+    }
+
+    /// Lets the image tokens of sequences read what a model sees of so many images.
+    pub(super) fn see(
+        &mut self,
+        (pixels, images): (&[f32], usize),
+        image: Image,
+    ) -> Result<(), Stop> {
+        let shape = [dim(images)?, 3, dim(image.side)?, dim(image.side)?];
+        let Value::Tensor(features) = self.encode(floats(&shape, pixels)?)? else {
+            return Err(no("tensor of features"));
+        };
+        let rows = images * image.rows();
+        self.encoded = Encoded::Seen { features, rows, token: image.token };
+        Ok(())
+    }
+
+    fn encode(&self, input: Value) -> Result<Value, Stop> {
+        let function = self.model.module.function("encode");
+        function.ok_or_else(|| no("function `encode`"))?.call(&[input])
     }
 
     /// A pool for one sequence of so many positions.
@@ -99,7 +117,7 @@ impl<'m> Pool<'m> {
 
     /// A sequence without positions.
     pub(super) fn rows(&self) -> Rows {
-        Rows { pages: Vec::new(), positions: 0, free: Rc::clone(&self.free) }
+        Rows { pages: Vec::new(), positions: 0, seen: 0, free: Rc::clone(&self.free) }
     }
 
     /// Adds to each sequence as many tokens, at least one; the logits of the token after them. A call that stops loses the pool: the
@@ -117,7 +135,7 @@ impl<'m> Pool<'m> {
         let mut arguments = arguments(sequences)?;
         self.is_lost = true;
         arguments.extend(self.tensors.drain(..).map(Value::Tensor));
-        arguments.extend(self.heard.iter().cloned().map(Value::Tensor));
+        arguments.extend(self.encoded.arguments(sequences)?);
         let function = self.model.module.function("step_in_pages");
         let function = function.ok_or_else(|| no("function `step_in_pages`"))?;
         let result = function.call_donating(arguments)?;
@@ -190,16 +208,25 @@ fn arguments(sequences: &[(&mut Rows, &[u32])]) -> Result<Vec<Value>, Stop> {
             table.push(dim(rows.pages.get(at).copied().unwrap_or(0))?);
         }
     }
-    let tensor = |shape: &[i64], elements: &[i64]| {
-        let bytes: Vec<u8> = elements.iter().flat_map(|element| element.to_ne_bytes()).collect();
-        let tensor = Tensor::from_bytes(DType::I64, shape, &bytes);
-        tensor.map(Value::Tensor).map_err(Stop::Unsupported)
-    };
     Ok(vec![
         tensor(&[batch, count], &tokens)?,
         tensor(&[batch], &lengths)?,
         tensor(&[batch, dim(columns)?], &table)?,
     ])
+}
+
+/// A tensor of i64.
+pub(super) fn tensor(shape: &[i64], elements: &[i64]) -> Result<Value, Stop> {
+    let bytes: Vec<u8> = elements.iter().flat_map(|element| element.to_ne_bytes()).collect();
+    let tensor = Tensor::from_bytes(DType::I64, shape, &bytes);
+    tensor.map(Value::Tensor).map_err(Stop::Unsupported)
+}
+
+/// A tensor of f32.
+fn floats(shape: &[i64], elements: &[f32]) -> Result<Value, Stop> {
+    let bytes: Vec<u8> = elements.iter().flat_map(|element| element.to_ne_bytes()).collect();
+    let tensor = Tensor::from_bytes(DType::F32, shape, &bytes);
+    tensor.map(Value::Tensor).map_err(Stop::Unsupported)
 }
 
 /// The items of a tuple of tensors.
@@ -212,7 +239,7 @@ fn tensors_of(value: &Value) -> Result<Vec<Tensor>, Stop> {
     items.items().iter().map(tensor).collect()
 }
 
-fn dim(extent: usize) -> Result<i64, Stop> {
+pub(super) fn dim(extent: usize) -> Result<i64, Stop> {
     i64::try_from(extent).map_err(|error| Stop::Unsupported(error.to_string()))
 }
 

@@ -7,7 +7,7 @@ use super::speed::Speed;
 use crate::args::{GenerateArgs, SpeechTask};
 use crate::exit::Failure;
 use hound::{SampleFormat, WavReader};
-use relax_llm::{Config, Input, Speaking, Task};
+use relax_llm::{Speaking, Task};
 use relax_runtime::Stop;
 use std::fs::{self, File};
 use std::io::BufReader;
@@ -39,7 +39,7 @@ impl<'c> Speech<'c> {
                 Failure::usage("a model of speech takes --tokens, and neither --prompt nor --chat"),
             ),
             (Some(path), Some(speaking)) => {
-                let most = most_samples(&checkpoint.config);
+                let most = checkpoint.config.hears().unwrap_or(0);
                 let samples = samples(path, most)
                     .map_err(|why| Failure::usage(format!("{}: {why}", path.display())))?;
                 Ok(Some(Self { samples, speaking }))
@@ -90,11 +90,6 @@ impl<'c> Speech<'c> {
         let prompt = self.speaking.prompt(language.as_deref(), task);
         prompt.map(Ok).map_err(|error| Failure::usage(error.to_string()))
     }
-}
-
-/// Samples that an encoder hears at most.
-fn most_samples(config: &Config) -> usize {
-    config.encoder.as_ref().map_or(0, |encoder| encoder.context * Input::SAMPLES)
 }
 
 fn seconds(samples: usize) -> f64 {

@@ -11,14 +11,20 @@ use relax_runtime::Module;
 use serde_json::json;
 use std::time::Duration;
 
+/// What a model hears or sees: seconds of speech, or a number of images.
+enum Input {
+    Speech(f64),
+    Images(usize),
+}
+
 /// What was measured.
 pub(super) struct Speed {
     /// Until the model could be called.
     loading: Duration,
     /// Tokens of the prompt, and the time of their steps: that to the first token.
     prompt: (usize, Duration),
-    /// Seconds of speech, and the time that they took to encode.
-    encoded: Option<(f64, Duration)>,
+    /// What was encoded, and the time that it took.
+    encoded: Option<(Input, Duration)>,
     is_prompt: bool,
     /// The times of later steps, of one token each.
     steps: Vec<Duration>,
@@ -35,7 +41,12 @@ impl Speed {
 
     /// Notes speech of so many seconds.
     pub(super) fn encode(&mut self, seconds: f64, took: Duration) {
-        self.encoded = Some((seconds, took));
+        self.encoded = Some((Input::Speech(seconds), took));
+    }
+
+    /// Notes so many images.
+    pub(super) fn encode_images(&mut self, images: usize, took: Duration) {
+        self.encoded = Some((Input::Images(images), took));
     }
 
     /// Adds a step of so many tokens; those up to the first generated token are of the prompt.
@@ -90,8 +101,11 @@ impl Speed {
                 "allocations_per_step": self.allocations,
                 "peak_memory_bytes": peak,
             });
-            if let Some((seconds, took)) = self.encoded {
-                object["audio_seconds"] = json!(seconds);
+            if let Some((input, took)) = &self.encoded {
+                match input {
+                    Input::Speech(seconds) => object["audio_seconds"] = json!(seconds),
+                    Input::Images(images) => object["images"] = json!(images),
+                }
                 object["encode_seconds"] = json!(took.as_secs_f64());
             }
             return terminal.result(&format!("{object}\n"));
@@ -105,9 +119,13 @@ impl Speed {
             self.loading.as_secs_f64(),
             took.as_secs_f64()
         );
-        if let Some((seconds, took)) = self.encoded {
-            let took = took.as_secs_f64();
-            lines += &format!("{seconds:.2} s of speech, encoded in {took:.3} s\n");
+        if let Some((input, took)) = &self.encoded {
+            let input = match input {
+                Input::Speech(seconds) => format!("{seconds:.2} s of speech"),
+                Input::Images(1) => "1 image".to_owned(),
+                Input::Images(images) => format!("{images} images"),
+            };
+            lines += &format!("{input}, encoded in {:.3} s\n", took.as_secs_f64());
         }
         if let Some((decode, bytes)) = decode.zip(bytes) {
             lines += &format!(

@@ -2,7 +2,7 @@
 
 use super::fields::Fields;
 use super::refusal::Refusal;
-use relax_llm::Message;
+use relax_llm::{Content, Message};
 use serde_json::Value;
 
 pub(super) fn messages(fields: &mut Fields) -> Result<Vec<Message>, Refusal> {
@@ -39,7 +39,7 @@ fn message(value: Value, place: &str) -> Result<Message, Refusal> {
         "function_call",
     ])?;
     fields.end()?;
-    Ok(Message { role, content })
+    Ok(Message { role, content: Content::Text(content) })
 }
 
 /// A text, or an array of parts that are texts.

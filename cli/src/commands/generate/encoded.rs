@@ -1,0 +1,55 @@
+//! What an encoder makes for the sequences of a pool: what layers attend to, or rows in the place of tokens.
+
+use super::pool::{Rows, dim, tensor};
+use relax_llm::Config;
+use relax_runtime::{DType, Stop, Tensor, Value};
+
+/// What a call is given beside tokens and caches.
+pub(super) enum Encoded {
+    Nothing,
+    /// Keys and values of each layer, of one sequence.
+    Heard(Vec<Tensor>),
+    /// Rows of features. So many are of images, which the image tokens of a sequence read one after the other.
+    Seen {
+        features: Tensor,
+        rows: usize,
+        token: u32,
+    },
+}
+
+impl Encoded {
+    /// What there is before anything is encoded.
+    pub(super) fn before(config: &Config) -> Result<Self, Stop> {
+        let Some(image) = config.sees() else { return Ok(Self::Nothing) };
+        // The program reads a row for each token, and takes none of them.
+        let features = Tensor::zeros(DType::F32, &[1, dim(config.hidden)?]);
+        let features = features.map_err(Stop::Unsupported)?;
+        Ok(Self::Seen { features, rows: 0, token: image.token })
+    }
+
+    /// The arguments of a call with these tokens of each sequence.
+    pub(super) fn arguments(
+        &self,
+        sequences: &mut [(&mut Rows, &[u32])],
+    ) -> Result<Vec<Value>, Stop> {
+        let (features, rows, image) = match self {
+            Self::Nothing => return Ok(Vec::new()),
+            Self::Heard(tensors) => {
+                return Ok(tensors.iter().cloned().map(Value::Tensor).collect());
+            }
+            Self::Seen { features, rows, token } => (features, *rows, *token),
+        };
+        let mut places = Vec::new();
+        let count = sequences.first().map_or(0, |(_, tokens)| tokens.len());
+        for (sequence, tokens) in sequences.iter_mut() {
+            for &token in *tokens {
+                // An image token beyond those of images is a token as others are.
+                let is_row = token == image && sequence.seen < rows;
+                places.push(if is_row { dim(sequence.seen)? } else { -1 });
+                sequence.seen += usize::from(is_row);
+            }
+        }
+        let places = tensor(&[dim(sequences.len())?, dim(count)?], &places)?;
+        Ok(vec![Value::Tensor(features.clone()), places])
+    }
+}
