@@ -1,6 +1,8 @@
 //! `relax generate` on tiny models with random weights: greedy tokens are those of transformers, seeds decide, bad input is refused, and the
 //! compiled model is kept.
 
+#[path = "generate/forms.rs"]
+mod forms;
 #[path = "generate/speech.rs"]
 mod speech;
 #[path = "generate/vision.rs"]

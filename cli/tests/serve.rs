@@ -2,6 +2,9 @@
 //! clients that leave; limits; and the end by a signal.
 #![cfg(all(unix, feature = "serve"))]
 
+#[path = "serve/forms.rs"]
+mod forms;
+
 use relax_corpus::requirement;
 use serde_json::{Value, json};
 use std::fs;

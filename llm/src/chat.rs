@@ -295,7 +295,7 @@ mod tests {
     use super::*;
 
     fn message(role: &str, content: &str) -> Message {
-        Message { role: role.to_owned(), content: content.to_owned() }
+        Message { role: role.to_owned(), content: Content::Text(content.to_owned()) }
     }
 
     fn render(template: &str) -> Result<String, ChatError> {

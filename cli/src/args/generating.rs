@@ -69,6 +69,9 @@ pub(crate) struct GenerateArgs {
     /// End when the text has this in it
     #[arg(long, value_name = "TEXT")]
     pub(crate) stop: Vec<String>,
+    /// What the text is: a grammar (.lark), a JSON schema (.json) or a regular expression (.regex)
+    #[arg(long, value_name = "FILE", conflicts_with = "tokens")]
+    pub(crate) grammar: Option<PathBuf>,
     /// Write the natural logarithm of the probability of each token to the standard error, as JSON lines
     #[arg(long)]
     pub(crate) logprobs: bool,

@@ -3,6 +3,7 @@
 mod checkpoint;
 mod compiled;
 mod encoded;
+mod form;
 mod loading;
 mod pool;
 mod sequence;
@@ -26,6 +27,7 @@ use crate::args::GenerateArgs;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::report::{finding_of_stop, show};
 use crate::terminal::Terminal;
+use form::constraint;
 use relax_llm::{Content, Message, Sampler, Sampling, Special, Tokenizer};
 use relax_reference::stop_to_semantics;
 use relax_runtime::{Module, Stop};
@@ -58,6 +60,10 @@ pub(super) fn generate(args: &GenerateArgs, terminal: &mut Terminal) -> Outcome 
         true => None,
         false => Some(prompt(args, &checkpoint, (tokenizer.as_ref(), vision.as_ref()))?),
     };
+    let constraint = match (&args.grammar, tokenizer.as_ref()) {
+        (Some(path), Some(tokenizer)) => Some(constraint(path, tokenizer, &checkpoint)?),
+        _ => None,
+    };
     let compiled = load(&args.loading, &checkpoint, terminal)?;
     let mut speed = Speed::new(start.elapsed());
     let (context, max_tokens) = (checkpoint.config.context, max_tokens(args));
@@ -84,6 +90,7 @@ pub(super) fn generate(args: &GenerateArgs, terminal: &mut Terminal) -> Outcome 
         top_logprobs: 0,
         stops: args.stop.clone(),
         suppressed: speech.map_or_else(Suppressed::default, |speech| speech.suppressed()),
+        constraint,
     };
     let sequence = Sequence::new((&checkpoint, &pool), tokenizer.as_ref(), asked);
     let sequence = sequence.map_err(failure)?;
@@ -194,6 +201,7 @@ fn failure(why: Interrupted) -> Failure {
         Interrupted::Stop(stop) => Failure::missing(stop),
         Interrupted::Sampling(why) => Failure::missing(why),
         Interrupted::Token(why) => Failure::usage(why),
+        Interrupted::Grammar(why) => Failure::missing(why),
     }
 }
 

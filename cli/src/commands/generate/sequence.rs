@@ -4,7 +4,10 @@
 use super::checkpoint::Checkpoint;
 use super::pool::{Pool, Rows};
 use super::text::Text;
-use relax_llm::{Chosen, Sampler, SamplingError, Tokenizer, TokenizerError, top_logprobs};
+use relax_llm::{
+    Chosen, Constraint, GrammarError, Sampler, SamplingError, Tokenizer, TokenizerError,
+    top_logprobs,
+};
 use relax_runtime::Stop;
 use std::borrow::Cow;
 
@@ -24,6 +27,8 @@ pub(crate) struct Asked {
     pub(crate) top_logprobs: usize,
     pub(crate) stops: Vec<String>,
     pub(crate) suppressed: Suppressed,
+    /// The form that the text keeps to.
+    pub(crate) constraint: Option<Constraint>,
 }
 
 /// Tokens that are not chosen.
@@ -41,6 +46,8 @@ pub(crate) enum Reason {
     EndToken,
     StopText,
     Context,
+    /// The text is whole by its form, and the model has no token that ends it.
+    Form,
 }
 
 impl Reason {
@@ -50,6 +57,7 @@ impl Reason {
             Self::EndToken => "end",
             Self::StopText => "stop",
             Self::Context => "context",
+            Self::Form => "form",
         }
     }
 }
@@ -81,6 +89,7 @@ pub(crate) enum Interrupted {
     Stop(Stop),
     Sampling(SamplingError),
     Token(TokenizerError),
+    Grammar(GrammarError),
 }
 
 pub(crate) struct Sequence<'m> {
@@ -92,6 +101,7 @@ pub(crate) struct Sequence<'m> {
     top_logprobs: usize,
     text: Option<Text<'m>>,
     suppressed: Suppressed,
+    constraint: Option<Constraint>,
     /// The prompt and what continues it.
     tokens: Vec<u32>,
     /// Of these, how many the model has seen.
@@ -107,7 +117,8 @@ impl<'m> Sequence<'m> {
         tokenizer: Option<&'m Tokenizer>,
         asked: Asked,
     ) -> Result<Self, Interrupted> {
-        let Asked { prompt, sampler, max_tokens, context, top_logprobs, stops, suppressed } = asked;
+        let Asked { prompt, sampler, max_tokens, context, top_logprobs, stops, .. } = asked;
+        let (suppressed, constraint) = (asked.suppressed, asked.constraint);
         let text = tokenizer.map(|tokenizer| Text::new(tokenizer, &prompt, stops));
         let text = text.transpose().map_err(Interrupted::Token)?;
         let ends = &checkpoint.ends;
@@ -121,6 +132,7 @@ impl<'m> Sequence<'m> {
             top_logprobs,
             text,
             suppressed,
+            constraint,
             tokens: prompt,
             seen: 0,
             prompt: length,
@@ -163,10 +175,19 @@ impl<'m> Sequence<'m> {
         if self.seen < self.tokens.len() {
             return Ok(Step { rows, ..Step::default() });
         }
-        let logits = &*self.allowed(logits);
+        let mut logits = self.allowed(logits);
+        if let Some(constraint) = &mut self.constraint
+            && !constraint.mask(logits.to_mut()).map_err(Interrupted::Grammar)?
+        {
+            return Ok(Step { rows, token: None, end: Some(self.end(Reason::Form)) });
+        }
+        let logits = &*logits;
         let chosen = self.sampler.choose(logits, &self.tokens).map_err(Interrupted::Sampling)?;
         if self.ends.contains(&chosen.token) {
             return Ok(Step { rows, token: None, end: Some(self.end(Reason::EndToken)) });
+        }
+        if let Some(constraint) = &mut self.constraint {
+            constraint.push(chosen.token).map_err(Interrupted::Grammar)?;
         }
         self.tokens.push(chosen.token);
         let pushed = self.text.as_mut().map(|text| text.push(chosen.token));

@@ -36,7 +36,7 @@ impl Choice {
 
     fn finish_reason(&self) -> Option<&'static str> {
         self.reason.map(|reason| match reason {
-            Reason::EndToken | Reason::StopText => "stop",
+            Reason::EndToken | Reason::StopText | Reason::Form => "stop",
             Reason::MaxTokens | Reason::Context => "length",
         })
     }

@@ -16,11 +16,11 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use futures_util::StreamExt;
-use relax_llm::Tokenizer;
+use relax_llm::{GrammarError, Grammars, Tokenizer};
 use serde_json::{Value, json};
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::time::{Instant, timeout};
@@ -34,6 +34,11 @@ const REFUSED: Duration = Duration::from_secs(2);
 /// What all requests share.
 pub(super) struct Shared {
     pub(super) tokenizer: Arc<Tokenizer>,
+    /// Logits, and tokens that end a text.
+    pub(super) vocabulary: usize,
+    pub(super) ends: Vec<u32>,
+    /// Made when the first request asks for a form.
+    pub(super) grammars: OnceLock<Result<Grammars, GrammarError>>,
     /// Of chats, or why there is none.
     pub(super) template: Result<Template, String>,
     /// The name of the model.
@@ -52,6 +57,13 @@ pub(super) struct Shared {
     pub(super) metrics: Arc<Metrics>,
     pub(super) log: Log,
     pub(super) answers: AtomicU64,
+}
+
+impl Shared {
+    pub(super) fn grammars(&self) -> Result<&Grammars, GrammarError> {
+        let made = || Grammars::new(&self.tokenizer, self.vocabulary, &self.ends);
+        self.grammars.get_or_init(made).as_ref().map_err(Clone::clone)
+    }
 }
 
 /// The address of the client of a connection.

@@ -149,9 +149,17 @@ mod tests {
     fn job(bytes: u64) -> (Job, UnboundedReceiver<(usize, Event)>) {
         let sampler = Sampler::new(Sampling::greedy(), 0).expect("the switches are admitted");
         let (prompt, stops) = (vec![1], Vec::new());
-        let (max_tokens, context, suppressed) = (1, 2, Suppressed::default());
-        let asked =
-            Asked { prompt, sampler, max_tokens, context, top_logprobs: 0, stops, suppressed };
+        let suppressed = Suppressed::default();
+        let asked = Asked {
+            prompt,
+            sampler,
+            max_tokens: 1,
+            context: 2,
+            top_logprobs: 0,
+            stops,
+            suppressed,
+            constraint: None,
+        };
         let (events, receiver) = unbounded_channel();
         (Job { asked, bytes, choice: 0, events }, receiver)
     }

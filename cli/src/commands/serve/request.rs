@@ -6,8 +6,8 @@ use super::messages::messages;
 use super::refusal::Refusal;
 use crate::commands::generate::{Asked, Suppressed};
 use axum::http::StatusCode;
-use relax_llm::{Sampler, Sampling, SamplingError, Special};
-use serde_json::Value;
+use relax_llm::{Constraint, Form, Sampler, Sampling, SamplingError, Special};
+use serde_json::{Value, json};
 
 /// Choices of one request, stop texts, and probable tokens beside each token.
 const MOST_CHOICES: u64 = 16;
@@ -34,6 +34,7 @@ pub(super) struct Request {
     pub(super) logprobs: Option<usize>,
     pub(super) is_stream: bool,
     pub(super) include_usage: bool,
+    form: Option<Form>,
 }
 
 /// What clients may send that changes no answer here, or asks for nothing.
@@ -81,7 +82,7 @@ impl Request {
         let logprobs = logprobs(kind, &mut fields)?;
         let is_stream = fields.flag("stream")?;
         let include_usage = stream_options(&mut fields, is_stream)?;
-        response_format(&mut fields)?;
+        let form = response_format(&mut fields, shared)?;
         for name in IGNORED {
             fields.take(name);
         }
@@ -99,6 +100,7 @@ impl Request {
             logprobs,
             is_stream,
             include_usage,
+            form,
         };
         // Refuses switches out of range.
         request.sampler(0)?;
@@ -128,6 +130,7 @@ impl Request {
             top_logprobs: self.logprobs.unwrap_or(0),
             stops: self.stops.clone(),
             suppressed: Suppressed::default(),
+            constraint: constraint(self.form.as_ref(), shared)?,
         })
     }
 }
@@ -252,15 +255,39 @@ fn stream_options(fields: &mut Fields, is_stream: bool) -> Result<bool, Refusal>
     Ok(include_usage)
 }
 
-/// Text is the only one.
-fn response_format(fields: &mut Fields) -> Result<(), Refusal> {
-    let Some(value) = fields.take("response_format") else { return Ok(()) };
+/// The form of the answer; `None` for any text.
+fn response_format(fields: &mut Fields, shared: &Shared) -> Result<Option<Form>, Refusal> {
+    let Some(value) = fields.take("response_format") else { return Ok(None) };
     let mut format = Fields::within(value, "response_format")?;
-    match format.text("type")?.as_deref() {
-        Some("text") => format.end(),
-        other => {
-            let found = other.map_or(Value::Null, Value::from);
-            Err(format.wrong("type", &found, "`text`, which is the only format"))
+    let kind = format.text("type")?;
+    let schema = match kind.as_deref() {
+        Some("text") => None,
+        Some("json_object") => Some(json!({ "type": "object" })),
+        Some("json_schema") => {
+            let inner = format.take("json_schema").unwrap_or_default();
+            let mut inner = Fields::within(inner, &format.place("json_schema"))?;
+            let schema = inner.take("schema");
+            let place = inner.place("schema");
+            let schema = schema
+                .ok_or_else(|| Refusal::field(place.clone(), format!("`{place}` is missing")))?;
+            ["name", "description", "strict"].into_iter().for_each(|name| drop(inner.take(name)));
+            inner.end()?;
+            Some(schema)
         }
-    }
+        _ => {
+            let found = kind.map_or(Value::Null, Value::String);
+            return Err(format.wrong("type", &found, "text, json_object or json_schema"));
+        }
+    };
+    format.end()?;
+    let form = schema.map(Form::JsonSchema);
+    // Refuses schemas with mistakes.
+    constraint(form.as_ref(), shared)?;
+    Ok(form)
+}
+
+/// What keeps a text to a form.
+fn constraint(form: Option<&Form>, shared: &Shared) -> Result<Option<Constraint>, Refusal> {
+    let made = form.map(|form| shared.grammars()?.constraint(form)).transpose();
+    made.map_err(|why| Refusal::field("response_format", why.to_string()))
 }

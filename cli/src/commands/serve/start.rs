@@ -18,8 +18,8 @@ use relax_llm::Tokenizer;
 use serde_json::json;
 use std::net::TcpListener;
 use std::num::NonZero;
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -51,6 +51,9 @@ pub(crate) fn serve(args: &ServeArgs, terminal: &mut Terminal) -> Outcome {
     let config = checkpoint.config.clone();
     let shared = Arc::new(Shared {
         tokenizer: Arc::clone(&tokenizer),
+        vocabulary: checkpoint.config.vocabulary,
+        ends: checkpoint.ends.clone(),
+        grammars: OnceLock::new(),
         template,
         model: model_name(args),
         created: now() as u64,
