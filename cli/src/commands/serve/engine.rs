@@ -180,6 +180,6 @@ fn refusal(why: Interrupted) -> Refusal {
         Interrupted::Stop(stop) => Refusal::internal(format!("the model stopped: {stop}")),
         Interrupted::Sampling(why) => Refusal::internal(why.to_string()),
         Interrupted::Token(why) => Refusal::internal(why.to_string()),
-        Interrupted::Grammar(why) => Refusal::internal(why.to_string()),
+        Interrupted::Grammar(why) => Refusal::field("response_format", why.to_string()),
     }
 }
