@@ -4,12 +4,14 @@
 
 #[path = "serve/forms.rs"]
 mod forms;
+#[path = "serve/raw.rs"]
+mod raw;
 
 use relax_corpus::requirement;
 use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{Shutdown, TcpStream};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -85,11 +87,10 @@ impl Model {
             .spawn()
             .expect("the command runs");
         let lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
-        let said = lines.map(|line| -> Value {
+        let mut said = lines.map(|line| -> Value {
             serde_json::from_str(&line.expect("it prints a line")).expect("it is JSON")
         });
         // What is quantized is said before.
-        let mut said = said;
         let said = said.find(|said| said["type"] == "serving").expect("it serves");
         let address = said["address"].as_str().expect("it has an address").to_owned();
         assert_eq!(said["decode"], "batched");
@@ -395,23 +396,13 @@ fn bad_requests_are_refused_by_field() {
     );
     let image = json!([{ "role": "user", "content": [{ "type": "image_url" }] }]);
     refused(chat, &with(image), 400, Some("messages[0].content[0].type"), "`text`");
-    let huge = asked(&"A".repeat(100_000), 0, 4).to_string();
-    refused(text, &huge, 413, None, "more than 4096 bytes");
-    let host = server.connect();
-    let raw = |mut stream: TcpStream, bytes: &[u8]| {
-        stream.write_all(bytes).expect("it is sent");
-        answer(stream)
-    };
-    let foreign = b"GET /v1/models HTTP/1.1\r\nhost: example.com\r\nconnection: close\r\n\r\n";
-    assert_eq!(raw(host, foreign).status, 403);
-    let form = b"POST /v1/completions HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: text/plain\r\ncontent-length: 2\r\n\r\n{}";
-    assert_eq!(raw(server.connect(), form).status, 415);
-    for bytes in [b"\x16\x03\x01\x02\r\n\r\n".as_slice(), b"GET / HTTP/1.1\r\n\xff: \0\r\n\r\n"] {
-        let mut stream = server.connect();
-        stream.write_all(bytes).expect("it is sent");
-        let _ = stream.shutdown(Shutdown::Write);
-        let _ = stream.read_to_end(&mut Vec::new());
-    }
+    refused(
+        text,
+        &asked(&"A".repeat(100_000), 0, 4).to_string(),
+        413,
+        None,
+        "more than 4096 bytes",
+    );
     assert_eq!(server.post(text, &asked("A", 0, 4)).status, 200);
 }
 

@@ -59,7 +59,7 @@ impl Family {
             Self::Gpt2 => "gpt2",
             Self::Whisper => "whisper",
             Self::WhisperEncoder => "whisper encoder",
-            Self::Clip => "clip",
+            Self::Clip => "vision tower",
         }
     }
 
@@ -118,8 +118,6 @@ pub struct Image {
     pub patch: usize,
     /// Elements of a row of features, as the decoder has them.
     pub width: usize,
-    /// Whether the first row of the tower, which is of no patch, is a row of features.
-    pub has_class: bool,
     /// The token in whose place a row is read.
     pub token: u32,
 }
@@ -129,7 +127,7 @@ impl Image {
     #[must_use]
     pub fn rows(&self) -> usize {
         let along = self.side / self.patch;
-        along * along + usize::from(self.has_class)
+        along * along
     }
 }
 
@@ -217,7 +215,7 @@ impl Config {
     pub(crate) fn image(&self) -> Image {
         match self.input {
             Some(Input::Image(image)) => image,
-            _ => Image { side: 0, patch: 1, width: 0, has_class: false, token: 0 },
+            _ => Image { side: 0, patch: 1, width: 0, token: 0 },
         }
     }
 

@@ -77,6 +77,9 @@ impl Config {
     }
 }
 
+/// How configurations call the function that is not approximated.
+pub(crate) const EXACT_GELU: &str = "gelu";
+
 /// `model_type` of models of text that see images.
 const LLAVA: &str = "llava";
 
@@ -221,7 +224,7 @@ fn activation(family: Family, keys: &Keys) -> Result<(), Error> {
     }
     // transformers reads `hidden_activation` and takes the tanh form where it is absent.
     keys.only("hidden_activation", &["gelu_pytorch_tanh"])?;
-    keys.only("hidden_act", &["gelu_pytorch_tanh", "gelu"])?;
+    keys.only("hidden_act", &["gelu_pytorch_tanh", EXACT_GELU])?;
     keys.never("use_bidirectional_attention")
 }
 

@@ -2,7 +2,7 @@
 
 use crate::config::{Config, Family, Head, Image, Input, LayerKind, Naming, most};
 use crate::error::Error;
-use crate::hugging_face::{class_is, decoder, inverse_root, is_ignored};
+use crate::hugging_face::{EXACT_GELU, class_is, decoder, inverse_root, is_ignored};
 use crate::metadata::{Flattened, Keys};
 use serde_json::{Value, json};
 
@@ -32,12 +32,13 @@ pub(crate) fn config(mut source: Flattened) -> Result<Config, Error> {
     let keys = Keys::new(&source, "");
     keys.only("model_type", &["llava"])?;
     class_is(&keys, "LlavaForConditionalGeneration")?;
-    keys.only("projector_hidden_act", &["gelu"])?;
+    keys.only("projector_hidden_act", &[EXACT_GELU])?;
     keys.never("tie_word_embeddings")?;
     if keys.flag("multimodal_projector_bias")? == Some(false) {
         return Err(keys.refused("multimodal_projector_bias", "true"));
     }
-    let strategy = keys.only("vision_feature_select_strategy", &["default", "full"])?;
+    // Without the row of no patch.
+    keys.only("vision_feature_select_strategy", &["default"])?;
     let token = match keys.size("image_token_index", most::VOCABULARY)? {
         Some(token) => token,
         None => keys.required("image_token_id", most::VOCABULARY)?,
@@ -53,8 +54,7 @@ pub(crate) fn config(mut source: Flattened) -> Result<Config, Error> {
         keys.refused("image_token_index", expected)
     })?;
     let vision = Keys::new(&source, "vision_config.");
-    let has_class = strategy.as_deref() == Some("full");
-    let image = Image { side: 0, patch: 0, width: decoder.hidden, has_class, token };
+    let image = Image { side: 0, patch: 0, width: decoder.hidden, token };
     let encoder = tower(&vision, &keys, (image, chosen))?;
     Ok(Config { encoder: Some(Box::new(encoder)), ..decoder })
 }

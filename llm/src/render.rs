@@ -82,7 +82,6 @@ struct Values {
 struct Seen {
     side: usize,
     patch: usize,
-    has_class: bool,
     rows: usize,
 }
 
@@ -226,7 +225,6 @@ fn values(config: &Config, checkpoint: &mut Checkpoint<'_>) -> Result<Values, Er
         image: config.sees().map(|image| Seen {
             side: image.side,
             patch: image.patch,
-            has_class: image.has_class,
             rows: image.rows(),
         }),
         encoder,

@@ -2,7 +2,7 @@
 
 use crate::config::{Config, Family, Head, Input, LayerKind, Naming, most};
 use crate::error::Error;
-use crate::hugging_face::inverse_root;
+use crate::hugging_face::{EXACT_GELU, inverse_root};
 use crate::metadata::Keys;
 
 /// Most positions of an encoder, half an hour: tables of positions grow with it.
@@ -12,14 +12,10 @@ const MOST_BANDS: usize = 200;
 
 /// Keys that only training, generation or other tasks read.
 const IGNORED: &[&str] = &[
-    "activation_dropout",
     "apply_spec_augment",
     "begin_suppress_tokens",
     "classifier_proj_size",
-    "decoder_layerdrop",
     "decoder_start_token_id",
-    "dropout",
-    "encoder_layerdrop",
     "forced_decoder_ids",
     "init_std",
     "mask_feature_length",
@@ -35,12 +31,12 @@ const IGNORED: &[&str] = &[
 ];
 
 pub(crate) fn is_ignored(key: &str) -> bool {
-    IGNORED.contains(&key)
+    key.contains("drop") || IGNORED.contains(&key)
 }
 
 /// Both sides.
 pub(crate) fn config(keys: &Keys) -> Result<Config, Error> {
-    keys.only("activation_function", &["gelu"])?;
+    keys.only("activation_function", &[EXACT_GELU])?;
     keys.never("scale_embedding")?;
     if keys.flag("is_encoder_decoder")? == Some(false) {
         return Err(keys.refused("is_encoder_decoder", "true"));

@@ -70,6 +70,17 @@ impl Speed {
         steps.get(steps.len() / 2).map(Duration::as_secs_f64)
     }
 
+    /// What was encoded in words; nothing where nothing was.
+    fn encoded(&self) -> String {
+        let Some((input, took)) = &self.encoded else { return String::new() };
+        let input = match input {
+            Input::Speech(seconds) => format!("{seconds:.2} s of speech"),
+            Input::Images(1) => "1 image".to_owned(),
+            Input::Images(images) => format!("{images} images"),
+        };
+        format!("{input}, encoded in {:.3} s\n", took.as_secs_f64())
+    }
+
     /// Prints them; measures how fast memory is read, which takes half a second.
     pub(super) fn show(&self, module: &Module, terminal: &mut Terminal) -> Result<(), Failure> {
         let weights = module.constant_bytes() as f64;
@@ -119,14 +130,7 @@ impl Speed {
             self.loading.as_secs_f64(),
             took.as_secs_f64()
         );
-        if let Some((input, took)) = &self.encoded {
-            let input = match input {
-                Input::Speech(seconds) => format!("{seconds:.2} s of speech"),
-                Input::Images(1) => "1 image".to_owned(),
-                Input::Images(images) => format!("{images} images"),
-            };
-            lines += &format!("{input}, encoded in {:.3} s\n", took.as_secs_f64());
-        }
+        lines += &self.encoded();
         if let Some((decode, bytes)) = decode.zip(bytes) {
             lines += &format!(
                 "decode: {} tokens, {decode:.1} tokens/s in the median, {:.1} GB/s of weights",

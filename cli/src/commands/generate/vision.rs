@@ -96,13 +96,15 @@ impl Form {
                     .map_err(|error| format!("preprocessor_config.json: {error}"))?
             }
         };
-        for key in ["size", "crop_size"] {
-            let sizes = ["shortest_edge", "height", "width"].map(|part| &config[key][part]);
-            let whole = std::iter::once(&config[key]).filter(|size| size.is_number());
-            let mut sizes = sizes.into_iter().chain(whole).filter(|size| !size.is_null());
+        // A number, or an object of these.
+        let parts = ["", "/shortest_edge", "/height", "/width"];
+        for key in ["/size", "/crop_size"] {
+            let sizes = parts.iter().filter_map(|part| config.pointer(&format!("{key}{part}")));
+            let mut sizes = sizes.filter(|size| size.is_number());
             if let Some(other) = sizes.find(|size| size.as_u64() != Some(side as u64)) {
                 return Err(format!(
-                    "preprocessor_config.json has `{key}` {other}: expected {side}, the size of the encoder"
+                    "preprocessor_config.json has `{}` {other}: expected {side}, the size of the encoder",
+                    &key[1..]
                 ));
             }
         }

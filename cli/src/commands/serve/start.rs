@@ -28,16 +28,21 @@ use tokio::sync::watch;
 const STACK: usize = 16 << 20;
 const READERS: usize = 4;
 
+fn refuse_speech(checkpoint: &Checkpoint) -> Result<(), Failure> {
+    match checkpoint.speaking {
+        None => Ok(()),
+        Some(_) => Err(Failure::usage(
+            "models of speech are not served: `relax generate MODEL --audio FILE` writes what they hear",
+        )),
+    }
+}
+
 pub(crate) fn serve(args: &ServeArgs, terminal: &mut Terminal) -> Outcome {
     let key = key(args)?;
     let (max_body, cache_bytes) =
         (size("--max-body", &args.max_body)?, size("--cache-memory", &args.cache_memory)?);
     let checkpoint = opened(&args.loading)?;
-    if checkpoint.speaking.is_some() {
-        return Err(Failure::usage(
-            "models of speech are not served: `relax generate MODEL --audio FILE` writes what they hear",
-        ));
-    }
+    refuse_speech(&checkpoint)?;
     let tokenizer = Arc::new(checkpoint.tokenizer()?);
     let (context, max_tokens) = limits(args, &checkpoint, cache_bytes)?;
     // Before the model is compiled, which takes long.
