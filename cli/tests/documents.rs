@@ -3,6 +3,7 @@
 //! `$ cat NAME` defines a file that is not there yet; any other command is run. In expected output a line `...` stands for any
 //! lines and `[..]` for any text in a line. `RELAX_BLESS=1` rewrites output that differs.
 
+use relax_corpus::requirement;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -148,4 +149,28 @@ fn a_differing_transcript_is_found_and_blessed() {
     let commands: Vec<&str> = found.iter().map(|(step, _)| step.command.as_str()).collect();
     assert_eq!(commands, ["echo one", "echo [..]"]);
     assert_eq!(blessed(page, &found), "```console\n$ echo one\none\n$ echo [..]\n[..]\n```\ntwo\n");
+}
+
+/// Tables without times, each with the script that makes it.
+const TABLES: &[(&str, &str)] = &[("bench/memory/run.py", "bench/results/memory-2026-11.md")];
+
+#[test]
+fn tables_without_times_are_what_their_scripts_print() {
+    if Command::new("python3").arg("--version").output().is_err() {
+        requirement::skip("RELAX_REQUIRE_PYTHON", "there is no python3");
+        return;
+    }
+    for (script, page) in TABLES {
+        let made = tempfile::NamedTempFile::new().expect("a file for the test");
+        let done = Command::new("python3")
+            .arg(project().join(script))
+            .args(["--relax", env!("CARGO_BIN_EXE_relax"), "--output"])
+            .arg(made.path())
+            .output()
+            .expect("python3 runs");
+        assert!(done.status.success(), "{script}: {}", String::from_utf8_lossy(&done.stderr));
+        let [made, page_text] = [made.path().to_owned(), project().join(page)]
+            .map(|path| std::fs::read_to_string(path).expect("it is there"));
+        assert!(made == page_text, "{page} is not what `python3 {script} --output {page}` writes");
+    }
 }
