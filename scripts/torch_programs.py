@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Records small programs of PyTorch as descriptions, and what PyTorch computes.
 
-    scripts/torch_programs.py            # writes import/tests/aten/
+    scripts/torch_programs.py [NAME …]   # writes import/tests/aten/, of these programs or of all
     scripts/torch_programs.py --check    # compares relaxc with PyTorch instead; exit code 1 where they differ
 
 It needs the package relaxc and torch. Sizes 0 and 1 are among the cases: PyTorch computes them eagerly, not by the export.
@@ -250,6 +250,32 @@ def distances(x, i, b):
     )  # fmt: skip
 
 
+def special(x, i, b):
+    """Functions of the gamma family, at poles, at both zeros and at infinities too."""
+    poles = torch.cat((x, torch.tensor([[-math.inf, -3.0, -0.0, 0.0, 1.0, 40.0]])))
+    orders = (torch.polygamma(order, x.double() * 3.75) for order in range(1, 5))
+    return (
+        x.lgamma(), (x * 30).lgamma(), poles.lgamma(), (i - 2).lgamma(), x.digamma(), (x * 30).digamma(), poles.digamma(), b.digamma(), *orders,
+        x.exp2(), i.exp2(), b.exp2(), b.clamp_max(i > 2), b.clamp_min(i > 2), (i * 1000).lgamma(),
+    )  # fmt: skip
+
+
+def reduced_writes(x, i, b):
+    """Sums, products, means and extremes of what is written to one place, with and without what stood there."""
+    places = i.abs() % 6
+    few = places[:, :2]
+    row = torch.tensor([4, 0, 4])
+    ways = [(by, own) for by in ("sum", "prod", "mean", "amax", "amin") for own in (True, False)]
+    return (
+        *(x.scatter_reduce(1, places, x * 2, by, include_self=own) for by, own in ways),
+        *(i.scatter_reduce(1, few, i, by, include_self=own) for by, own in ways),
+        *(b.scatter_reduce(1, few, b, by, include_self=own) for by, own in ways if by != "mean"),
+        *(x.index_reduce(1, row, x[:, :3] + 1, by, include_self=own) for by, own in ways if by != "sum"),
+        *(i.index_reduce(1, row, i[:, 1:4], by, include_self=own) for by, own in ways if by != "sum"),
+        x.scatter(1, few, x, reduce="add"), i.scatter(1, few, i, reduce="multiply"), x.scatter(1, few, 1.5, reduce="multiply"),
+    )  # fmt: skip
+
+
 def branch(x):
     return x * 2 if x.shape[0] > 3 else x - 1
 
@@ -303,6 +329,8 @@ PROGRAMS: list[tuple[str, torch.nn.Module, Callable[[int], Any], int, tuple[int,
     ("gradients", Program(gradients), image, 3, (1, 2, 5), (ROWS,)),
     ("whole_gradients", Program(whole_gradients), image, 3, (1, 2, 5), (ROWS,)),
     ("distances", Program(distances), finite_inputs, 4, (1, 2, 5), (ROWS,) * 3),
+    ("special", Program(special), finite_inputs, 4, SIZES, (ROWS,) * 3),
+    ("reduced_writes", Program(reduced_writes), finite_inputs, 4, SIZES, (ROWS,) * 3),
     ("branch", Program(branch), rows, 5, (4, 9), (ROWS,)),
     ("lost_rows", Program(lost_rows), rows, 8, (4, 12), (ROWS,)),
     ("checked", Program(checked), rows, 5, (0, 1, 8), (ROWS,)),
@@ -333,11 +361,13 @@ def written(tensor: torch.Tensor) -> dict[str, Any]:
     return {"dtype": str(tensor.dtype).removeprefix("torch."), "shape": list(tensor.shape), "data": data}
 
 
-def record() -> int:
+def record(names: list[str]) -> int:
     import relaxc.torch
 
     FOLDER.mkdir(exist_ok=True)
     for name, program, arguments, traced, sizes, dynamic in PROGRAMS:
+        if names and name not in names:
+            continue
         relaxc.torch.save(exported(program, arguments(traced), dynamic), FOLDER / f"{name}.aten.json")
         cases = []
         for size in sizes:
@@ -437,5 +467,7 @@ def refusals() -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", metavar="NAME", help="the programs that are written; all of them without one")
     parser.add_argument("--check", action="store_true")
-    sys.exit(check() if parser.parse_args().check else record())
+    chosen = parser.parse_args()
+    sys.exit(check() if chosen.check else record(chosen.names))

@@ -56,7 +56,8 @@ macro_rules! recorded {
 }
 
 recorded! {
-    unary binary reductions movement indexing linear images gradients whole_gradients windows distances branch lost_rows checked
+    unary binary reductions movement indexing linear images gradients whole_gradients windows distances special reduced_writes branch
+    lost_rows checked
 }
 
 /// `if x.shape[0] > 3` in the model: the trace took one side, so other sizes are refused with the Python line.

@@ -113,6 +113,24 @@ pub(crate) fn limits(dtype: DType) -> (i128, i128) {
     }
 }
 
+/// What changes nothing where an operator of two elements combines it with another.
+pub(crate) fn neutral(operator: &str, dtype: DType) -> Number {
+    let (least, greatest) = match dtype.is_float() {
+        true => (Number::Float(f64::NEG_INFINITY), Number::Float(f64::INFINITY)),
+        false => {
+            let (least, greatest) = limits(dtype);
+            (Number::Int(least), Number::Int(greatest))
+        }
+    };
+    match operator {
+        "multiply" => Number::Int(1),
+        "maximum" => least,
+        "minimum" => greatest,
+        "logical_and" => Number::Int(1),
+        _ => Number::Int(0),
+    }
+}
+
 fn l1(node: &mut Node, x: V, axes: &Axes) -> Done<V> {
     let sizes = node.call("abs", &[x.into()])?;
     fold(node, "sum", sizes, axes)

@@ -5,7 +5,7 @@ use crate::aten::call::{Argument, Call, Row};
 use crate::aten::promote::DEFAULT;
 use crate::builder::V;
 use crate::operators::elementwise::convert;
-use crate::reason::{Done, unsupported};
+use crate::reason::Done;
 use relax_semantics::tensor::Number;
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
@@ -30,9 +30,6 @@ pub(super) const ROWS: &[(&str, Row)] = &[
     ("empty_like", |call| filled_like(call, 0)),
     ("tril", |call| triangle(call, "tril")),
     ("triu", |call| triangle(call, "triu")),
-    ("rand", random),
-    ("randn", random),
-    ("randperm", random),
 ];
 
 fn own_dtype(call: &Call, names: &[&str]) -> Done<DType> {
@@ -133,8 +130,4 @@ fn triangle(call: &mut Call, operator: &str) -> Done<Vec<V>> {
     let k = call.dim_of("diagonal")?;
     let result = call.call(operator, &[wide.into(), key("k", k)])?;
     Ok(vec![convert(call, result, own)?])
-}
-
-fn random(_: &mut Call) -> Done<Vec<V>> {
-    unsupported("random numbers")
 }

@@ -20,10 +20,6 @@ pub(super) const ROWS: &[(&str, Row)] = &[
     ("_unsafe_index_put", index_put),
     ("_unsafe_index.Tensor", index),
     ("gather", gather),
-    ("scatter.src", |call| scatter(call, "src", "update")),
-    ("scatter.value", |call| scatter(call, "value", "update")),
-    ("scatter_add", |call| scatter(call, "src", "add")),
-    ("scatter_reduce.two", scatter_reduce),
     ("slice_scatter", slice_scatter),
     ("select_scatter", select_scatter),
     ("masked_fill", masked_fill),
@@ -158,7 +154,7 @@ fn index_put(call: &mut Call) -> Done<Vec<V>> {
 }
 
 /// Tensors of rank 0 count as vectors of one element.
-fn at_least_one(call: &mut Call, v: V) -> Done<V> {
+pub(super) fn at_least_one(call: &mut Call, v: V) -> Done<V> {
     if call.rank(v) == 0 { reshape(call, v, vec![Dim::Int(1)]) } else { Ok(v) }
 }
 
@@ -169,75 +165,6 @@ fn gather(call: &mut Call) -> Done<Vec<V>> {
     let (x, index) = (at_least_one(call, x)?, at_least_one(call, index)?);
     let found = call.call("gather_elements", &[x.into(), index.into(), key("axis", axis)])?;
     Ok(vec![reshape(call, found, dims)?])
-}
-
-/// Only the part of the updates that the indices cover is written.
-fn covered(call: &mut Call, updates: V, index: V) -> Done<V> {
-    let (own, wanted) = (call.dims(updates), call.dims(index));
-    if own == wanted {
-        return Ok(updates);
-    }
-    let axes: Vec<i64> = (0..own.len() as i64).collect();
-    let args = [
-        updates.into(),
-        Arg::from(axes.clone()),
-        Arg::from(vec![0_i64; own.len()]),
-        Arg::Dims(wanted),
-    ];
-    call.call("strided_slice", &args)
-}
-
-fn scatter(call: &mut Call, source: &str, reduction: &str) -> Done<Vec<V>> {
-    let (x, index) = (call.tensor("self")?, call.tensor("index")?);
-    let axis = call.axis_of("dim", call.rank(x))?;
-    let dtype = call.dtype(x);
-    let dims = call.dims(x);
-    let (x, index) = (at_least_one(call, x)?, at_least_one(call, index)?);
-    let updates = match call.argument(source) {
-        Argument::Tensor(v) => {
-            let v = at_least_one(call, *v)?;
-            covered(call, v, index)?
-        }
-        _ => {
-            let value = call.operand(source, dtype)?;
-            let dims = call.dims(index);
-            call.call("broadcast_to", &[value.into(), Arg::Shape(dims)])?
-        }
-    };
-    let result = written(call, (x, index, updates), axis, reduction)?;
-    Ok(vec![reshape(call, result, dims)?])
-}
-
-fn written(call: &mut Call, (x, index, updates): (V, V, V), axis: usize, by: &str) -> Done<V> {
-    let dtype = call.dtype(x);
-    let is_bool = dtype == DType::Bool && by != "update";
-    let (x, updates) = if is_bool {
-        (convert(call, x, DType::U8)?, convert(call, updates, DType::U8)?)
-    } else {
-        (x, updates)
-    };
-    // The sum of bools is whether any is true.
-    let by = if is_bool && by == "add" { "max" } else { by };
-    let mut args = vec![x.into(), index.into(), updates.into(), key("axis", axis)];
-    if by != "update" {
-        args.push(key("reduction", by));
-    }
-    let result = call.call("scatter_elements", &args)?;
-    convert(call, result, dtype)
-}
-
-fn scatter_reduce(call: &mut Call) -> Done<Vec<V>> {
-    let by = match call.string("reduce")?.as_str() {
-        "sum" => "add",
-        "prod" => "mul",
-        "amax" => "max",
-        "amin" => "min",
-        other => return unsupported(format!("reduce = {other:?}")),
-    };
-    if !call.bool("include_self")? {
-        return unsupported("include_self = False");
-    }
-    scatter(call, "src", by)
 }
 
 fn slice_scatter(call: &mut Call) -> Done<Vec<V>> {

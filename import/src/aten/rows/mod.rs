@@ -7,6 +7,7 @@ mod conv;
 mod conv_gradient;
 mod creation;
 mod distance;
+mod gamma;
 mod gradient;
 mod image;
 mod index;
@@ -19,6 +20,7 @@ mod pool;
 mod pool_gradient;
 mod reduce;
 mod scalar;
+mod scatter;
 
 use super::call::Row;
 use crate::rows::{Table, find, names};
@@ -30,6 +32,7 @@ const FAMILIES: &[Table<Row>] = &[
     conv_gradient::ROWS,
     creation::ROWS,
     distance::ROWS,
+    gamma::ROWS,
     gradient::ROWS,
     image::ROWS,
     index::ROWS,
@@ -42,6 +45,7 @@ const FAMILIES: &[Table<Row>] = &[
     pool_gradient::ROWS,
     reduce::ROWS,
     scalar::ROWS,
+    scatter::ROWS,
 ];
 
 pub(super) fn row(op: &str) -> Option<Row> {

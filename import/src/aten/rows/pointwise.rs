@@ -34,6 +34,7 @@ pub(super) const ROWS: &[(&str, Row)] = floats! {
     ("isnan", |call| class(call, "isnan")),
     ("isinf", |call| class(call, "isinf")),
     ("reciprocal", reciprocal),
+    ("exp2", exp2),
     ("expm1", expm1),
     ("log1p", log1p),
     ("log2", |call| logarithm(call, std::f64::consts::LN_2)),
@@ -119,6 +120,12 @@ fn reciprocal(call: &mut Call) -> Done<Vec<V>> {
     Ok(vec![call.call("divide", &[one, x.into()])?])
 }
 
+fn exp2(call: &mut Call) -> Done<Vec<V>> {
+    let x = call.floating("self")?;
+    let two = like(call, x, 2.0);
+    Ok(vec![call.call("power", &[two, x.into()])?])
+}
+
 fn expm1(call: &mut Call) -> Done<Vec<V>> {
     let x = call.floating("self")?;
     Ok(vec![exp_minus_one(call, x)?])
@@ -172,11 +179,12 @@ fn elu(call: &mut Call) -> Done<Vec<V>> {
 fn limited(call: &mut Call, low: &str, high: &str, first: &str) -> Done<Vec<V>> {
     let names: &[&str] = if first == "self" { &["self"] } else { &["self", low, high] };
     let dtype = call.promoted(names)?;
-    if dtype == DType::Bool {
-        return unsupported("a tensor of bools");
-    }
+    let operators = match dtype {
+        DType::Bool => ["logical_or", "logical_and"],
+        _ => ["maximum", "minimum"],
+    };
     let mut x = call.operand("self", dtype)?;
-    for (name, operator) in [(low, "maximum"), (high, "minimum")] {
+    for (name, operator) in [low, high].into_iter().zip(operators) {
         if call.has(name) {
             let limit = call.operand(name, dtype)?;
             x = broadcast(call, operator, x, limit)?;

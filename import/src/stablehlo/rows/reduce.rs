@@ -7,9 +7,9 @@ use crate::argument::{Arg, key};
 use crate::builder::V;
 use crate::operators::arithmetic::pair;
 use crate::operators::elementwise::convert;
-use crate::operators::reduce::limits;
+use crate::operators::reduce::neutral;
 use crate::reason::{Done, invalid, unsupported};
-use relax_semantics::tensor::{Number, Tensor};
+use relax_semantics::tensor::Tensor;
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
 
@@ -55,24 +55,6 @@ pub(super) fn on_elements(operator: &str, dtype: DType) -> Done<&'static str> {
         ("minimum", _) => "minimum",
         (other, _) => return unsupported(format!("by {other}")),
     })
-}
-
-/// What changes nothing where it is combined with an element.
-fn neutral(operator: &str, dtype: DType) -> Number {
-    let (least, greatest) = match dtype.is_float() {
-        true => (Number::Float(f64::NEG_INFINITY), Number::Float(f64::INFINITY)),
-        false => {
-            let (least, greatest) = limits(dtype);
-            (Number::Int(least), Number::Int(greatest))
-        }
-    };
-    match operator {
-        "multiply" => Number::Int(1),
-        "maximum" => least,
-        "minimum" => greatest,
-        "logical_and" => Number::Int(1),
-        _ => Number::Int(0),
-    }
 }
 
 /// Whether an initial value is known to be the neutral one.
