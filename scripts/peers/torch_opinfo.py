@@ -1,10 +1,14 @@
 #!/usr/bin/env python3
 """Compares relaxc with PyTorch on the samples of PyTorch's own database of operators (OpInfo).
 
-    scripts/peers/torch_opinfo.py [--samples N] [--dtypes f32,i64,bool] [--ops NAME,...] [--json FILE] [--page FILE]
+    scripts/peers/torch_opinfo.py [--samples N] [--dtypes f32,i64,bool] [--ops NAME,...] [--part I/N] [--json FILE] [--page FILE]
+    scripts/peers/torch_opinfo.py --merge FILE... [--page FILE]     # the page of several parts
+    scripts/peers/torch_opinfo.py --core                            # the names of core ATen that have no row
 
 Each sample is exported with torch.export, imported and run in the reference interpreter, and compared with what PyTorch computes
-eagerly: dtypes, shapes, elements. It needs the package relaxc, torch and expecttest. Exit code 1: there is a wrong result.
+eagerly: dtypes, shapes, elements. Tolerances are those of PyTorch's tests: the defaults of torch.testing, or what the row of the
+operator in the database overrides. A sample is mapped where each operator of its decomposed program has a row, whatever the row
+makes of it. It needs the package relaxc, torch and expecttest. Exit code 1: there is a wrong result.
 """
 
 from __future__ import annotations
@@ -12,14 +16,19 @@ from __future__ import annotations
 import argparse
 import collections
 import json
+import pathlib
 import signal
 import sys
+import tempfile
 import time
 import warnings
-from typing import Any
+from typing import Any, Iterable
 
 import torch
+from torch.testing._comparison import default_tolerances
+from torch.testing._internal.common_device_type import toleranceOverride
 from torch.testing._internal.common_methods_invocations import op_db
+from torch.testing._internal.opinfo.core import DecorateInfo
 from torch.utils import _pytree as pytree
 
 import relaxc
@@ -29,6 +38,11 @@ DTYPES = {"f32": torch.float32, "i64": torch.int64, "bool": torch.bool}
 UNDEFINED = ("empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided")
 #: Seconds for one sample.
 LIMIT = 20
+#: What importing says of an operator without a row.
+NO_ROW = "this operator is not imported"
+#: Verdicts on mapped samples. The others judge nothing of ours.
+MAPPED = ("right", "wrong", "traps", "torch differs", "refused", "too slow")
+COLUMNS = (*MAPPED, "not mapped", "not exported", "eager fails", "no sample")
 
 
 class Call(torch.nn.Module):
@@ -58,7 +72,52 @@ def tensors_of(value: Any) -> list[torch.Tensor]:
     return [leaf if isinstance(leaf, torch.Tensor) else torch.tensor(leaf) for leaf in leaves if leaf is not None]
 
 
-def judged(operator: Any, sample: Any) -> tuple[str, str]:
+def tolerance_of(operator: Any, dtype: Any, found: Any) -> dict[str, float]:
+    """The defaults for the dtype of a result, or what the row of the operator overrides for samples of a dtype on the CPU."""
+    rtol, atol = default_tolerances(found)
+    for decorator in operator.decorators:
+        given = [decorator]
+        if isinstance(decorator, DecorateInfo):
+            on_cpu = decorator.device_type in (None, "cpu")
+            given = decorator.decorators if on_cpu and (decorator.dtypes is None or dtype in decorator.dtypes) else []
+        for one in given:
+            if isinstance(one, toleranceOverride) and dtype in one.d:
+                rtol, atol = max(rtol, one.d[dtype].rtol), max(atol, one.d[dtype].atol)
+    return {"rtol": rtol, "atol": atol}
+
+
+def refused(exported: Any, error: relaxc.Error) -> tuple[str, str]:
+    """Not mapped, where an operator of the program has no row, or a value has a layout or a dtype that there is none of here."""
+    try:
+        nodes = list(exported.run_decompositions().graph.nodes)
+    except Exception:
+        nodes = list(exported.graph.nodes)
+    values = [value for node in nodes for value in pytree.tree_leaves(node.meta.get("val")) if isinstance(value, torch.Tensor)]
+    if any(value.dtype.is_complex or value.is_quantized for value in values):
+        return "not mapped", "complex or quantized numbers"
+    if any(value.layout != torch.strided for value in values):
+        return "not mapped", "sparse tensors"
+    without = names_without_row({str(node.target) for node in nodes if isinstance(node.target, torch._ops.OpOverload)})
+    if without:
+        return "not mapped", ", ".join(sorted(without))
+    return "refused", reason(str(error))
+
+
+def names_without_row(calls: Iterable[str]) -> set[str]:
+    """Those of ATen's operators that the importer has no row of: what it says of calls without arguments."""
+    import relaxc._native
+
+    ordered = sorted(call for call in calls if not call.split(".")[1].startswith("sym_"))
+    node = lambda op: {"op": op, "args": {}, "outputs": [], "at": None}  # noqa: E731
+    fields = {"symbols": [], "guards": [], "inputs": [], "weights": [], "outputs": [], "notes": [], "weights_file": None}
+    text = {"format": "relax-aten", "version": 1, "producer": "", **fields, "nodes": [node(op) for op in ordered]}
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder, "calls.aten.json")
+        path.write_text(json.dumps(text), encoding="utf-8")
+        return {ordered[place] for place, why in relaxc._native.refused_nodes(str(path)) if NO_ROW in why}
+
+
+def judged(operator: Any, sample: Any, dtype: Any) -> tuple[str, str]:
     """A verdict, and what it is about."""
     leaves, spec = pytree.tree_flatten(((sample.input, *sample.args), sample.kwargs))
     leaves = [leaf.detach() if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
@@ -78,10 +137,10 @@ def judged(operator: Any, sample: Any) -> tuple[str, str]:
     try:
         module = relaxc.compile(exported, backend="interpreter")
     except relaxc.UnsupportedError as error:
-        return "refused", reason(str(error))
+        return refused(exported, error)
     except relaxc.ProgramError as error:
         if "not supported:" in str(error):
-            return "refused", reason(str(error))
+            return refused(exported, error)
         return "wrong", f"ProgramError: {str(error).strip()[:300]}"
     try:
         found = module(*tensors)
@@ -90,15 +149,20 @@ def judged(operator: Any, sample: Any) -> tuple[str, str]:
     except relaxc.Error as error:
         return "wrong", f"{type(error).__name__}: {str(error).strip()[:300]}"
     found = [torch.from_dlpack(one) for one in (found if isinstance(found, tuple) else (found,))]
+    kinds = torch.export.graph_signature.OutputKind
+    written = [spec.target for spec in exported.graph_signature.output_specs if spec.kind == kinds.USER_INPUT_MUTATION]
+    names = list(exported.graph_signature.user_inputs)
+    expected += [copies[names.index(name)] for name in written]
     if len(found) != len(expected):
         return "wrong", f"{len(found)} results for {len(expected)}"
     for ours, theirs in zip(found, expected):
         try:
-            torch.testing.assert_close(ours, theirs.detach().contiguous(), rtol=2e-5, atol=2e-5, equal_nan=True)
+            allowed = tolerance_of(operator, dtype, theirs.dtype)
+            torch.testing.assert_close(ours, theirs.detach().contiguous(), equal_nan=True, **allowed)
         except AssertionError as error:
             if is_other_choice(operator, tensors, found, expected):
                 return "right", ""
-            if differs_itself(exported, tensors, expected):
+            if differs_itself(exported, tensors, expected, allowed):
                 return "torch differs", "the exported program run by PyTorch differs from PyTorch's eager result"
             return "wrong", " ".join(str(error).split())[:300]
     return "right", ""
@@ -116,12 +180,12 @@ def is_other_choice(operator: Any, tensors: Any, found: Any, expected: Any) -> b
     )
 
 
-def differs_itself(exported: Any, tensors: Any, expected: Any) -> bool:
+def differs_itself(exported: Any, tensors: Any, expected: Any, allowed: dict[str, float]) -> bool:
     """Whether PyTorch's own run of the decomposed program differs from the eager one."""
     try:
         itself = tensors_of(exported.run_decompositions().module()(*tensors))
         for ours, theirs in zip(itself, expected):
-            torch.testing.assert_close(ours, theirs, rtol=2e-5, atol=2e-5, equal_nan=True)
+            torch.testing.assert_close(ours, theirs, equal_nan=True, **allowed)
     except AssertionError:
         return True
     return False
@@ -133,88 +197,136 @@ def reason(message: str) -> str:
     return line.split(" (")[0].removeprefix("1 × ")[:160]
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--samples", type=int, default=0, help="so many of each operator and dtype at most; 0: all")
-    parser.add_argument("--dtypes", default="f32,i64,bool")
-    parser.add_argument("--ops", default="")
-    parser.add_argument("--seconds", type=float, default=0, help="start no operator later than this; those left out are counted")
-    parser.add_argument("--json")
-    parser.add_argument("--page")
-    args = parser.parse_args()
-    warnings.simplefilter("ignore")
+class Results:
+    """Verdicts by operator, and why."""
+
+    def __init__(self) -> None:
+        self.operators: dict[str, collections.Counter[str]] = {}
+        self.reasons: collections.Counter[str] = collections.Counter()
+        self.wrong: list[dict[str, str]] = []
+
+    def count(self, name: str, verdict: str, why: str) -> None:
+        self.operators.setdefault(name, collections.Counter())[verdict] += 1
+        if why:
+            self.reasons[f"{verdict}: {why}"] += 1
+
+    def add(self, other: dict[str, Any]) -> None:
+        for name, counts in other["operators"].items():
+            self.operators.setdefault(name, collections.Counter()).update(counts)
+        self.reasons.update(other["reasons"])
+        self.wrong += other["wrong"]
+
+    def totals(self) -> collections.Counter[str]:
+        totals: collections.Counter[str] = collections.Counter()
+        for counts in self.operators.values():
+            totals.update(counts)
+        return totals
+
+    def share(self) -> str:
+        totals = self.totals()
+        mapped = sum(totals[verdict] for verdict in MAPPED)
+        return f"{totals['right']} of {mapped} mapped samples right, {100 * totals['right'] / max(mapped, 1):.1f} %"
+
+    def page(self) -> str:
+        escaped = lambda text: text.replace("|", "\\|")  # noqa: E731
+        row = lambda name, counts: f"| {name} | " + " | ".join(str(counts[column]) for column in COLUMNS) + " |"  # noqa: E731
+        lines = ["| | " + " | ".join(COLUMNS) + " |", "|---|" + "---|" * len(COLUMNS), row("all", self.totals())]
+        lines += [row(name, counts) for name, counts in sorted(self.operators.items())]
+        lines += ["", self.share(), "", "| reason | samples |", "|---|---|"]
+        lines += [f"| {escaped(why)} | {count} |" for why, count in self.reasons.most_common()]
+        if self.wrong:
+            lines += ["", "| wrong | dtype | sample | what |", "|---|---|---|---|"]
+            lines += [f"| {w['operator']} | {w['dtype']} | {w['sample']} | {escaped(w['why'])} |" for w in self.wrong]
+        return "\n".join(lines) + "\n"
+
+
+def core() -> int:
+    """Which names of core ATen have a row. A size is a dim of the description, and no call."""
+    packets = [getattr(torch.ops.aten, name) for name in dir(torch.ops.aten)]
+    overloads = [getattr(packet, one) for packet in packets for one in getattr(packet, "overloads", list)()]
+    calls = {str(one) for one in overloads if torch.Tag.core in one.tags}
+    without = names_without_row(calls)
+    name = lambda call: call.split(".")[1]  # noqa: E731
+    names, mapped = set(map(name, calls)), set(map(name, calls - without))
+    print(f"{len(mapped)} of {len(names)} names of core ATen are mapped, torch {torch.__version__}")
+    print("not mapped:", ", ".join(sorted(names - mapped)))
+    print("overloads that are not:", ", ".join(sorted(one for one in without if name(one) in mapped)))
+    return 0
+
+
+def samples_of(info: Any, dtype: Any, most: int) -> list[tuple[int, Any]]:
+    """Evenly spread ones, with their places."""
+    torch.manual_seed(0)
+    samples = list(enumerate(info.sample_inputs("cpu", dtype, requires_grad=False)))
+    return samples[:: -(-len(samples) // most)] if most and len(samples) > most else samples
+
+
+def judge(results: Results, infos: Iterable[Any], args: argparse.Namespace) -> None:
     signal.signal(signal.SIGALRM, alarm)
-    wanted = set(filter(None, args.ops.split(",")))
-    table: dict[str, collections.Counter[str]] = {}
-    reasons: collections.Counter[str] = collections.Counter()
-    wrong: list[dict[str, str]] = []
     begin = time.monotonic()
-    for info in op_db:
+    for at, info in enumerate(infos):
         name = f"{info.name}.{info.variant_test_name}" if info.variant_test_name else info.name
-        if info.name in UNDEFINED or wanted and info.name not in wanted:
-            continue
         if args.seconds and time.monotonic() - begin > args.seconds:
-            reasons["operator not looked at: out of time"] += 1
+            results.reasons["operator not looked at: out of time"] += 1
             continue
         for short in args.dtypes.split(","):
             dtype = DTYPES[short]
             if dtype not in info.supported_dtypes("cpu"):
                 continue
-            counts = table.setdefault(name, collections.Counter())
-            print(f"\r{len(table)}: {name} {short}", end="\033[K", file=sys.stderr, flush=True)
-            torch.manual_seed(0)
+            print(f"\r{at}: {name} {short}", end="\033[K", file=sys.stderr, flush=True)
             try:
-                samples = list(info.sample_inputs("cpu", dtype, requires_grad=False))
+                samples = samples_of(info, dtype, args.samples)
             except Exception as error:
-                counts["no sample"] += 1
-                reasons[f"no sample: {type(error).__name__}"] += 1
+                results.count(name, "no sample", type(error).__name__)
                 continue
-            if args.samples and len(samples) > args.samples:
-                samples = samples[:: -(-len(samples) // args.samples)]
-            for place, sample in enumerate(samples):
+            for place, sample in samples:
                 signal.alarm(LIMIT)
                 try:
-                    verdict, why = judged(info, sample)
+                    verdict, why = judged(info, sample, dtype)
                 except TimedOut:
                     verdict, why = "too slow", f"more than {LIMIT} s"
                 except Exception as error:
                     verdict, why = "wrong", f"{type(error).__name__}: {error}"[:300]
                 finally:
                     signal.alarm(0)
-                counts[verdict] += 1
                 if verdict == "wrong":
-                    wrong.append({"operator": name, "dtype": short, "sample": str(place), "why": why})
-                    print(f"wrong: {name} {short} {place}: {why}", flush=True)
-                elif verdict != "right":
-                    reasons[f"{verdict}: {why}"] += 1
-    totals: collections.Counter[str] = collections.Counter()
-    for counts in table.values():
-        totals.update(counts)
-    print(dict(totals))
+                    results.wrong.append({"operator": name, "dtype": short, "sample": str(place), "why": why})
+                results.count(name, verdict, "" if verdict == "wrong" else why)
+                if args.verbose and verdict in MAPPED and verdict != "right":
+                    print(f"{verdict}: {name} {short} {place}: {why}", flush=True)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--samples", type=int, default=0, help="so many of each operator and dtype at most; 0: all")
+    parser.add_argument("--dtypes", default="f32,i64,bool")
+    parser.add_argument("--ops", default="")
+    parser.add_argument("--part", default="1/1", help="I/N: each N-th operator, from the I-th on")
+    parser.add_argument("--seconds", type=float, default=0, help="start no operator later than this; those left out are counted")
+    parser.add_argument("--verbose", action="store_true", help="print each mapped sample that is not right")
+    parser.add_argument("--merge", nargs="+", metavar="FILE", help="results of --json of several parts, instead of a run")
+    parser.add_argument("--core", action="store_true")
+    parser.add_argument("--json")
+    parser.add_argument("--page")
+    args = parser.parse_args()
+    if args.core:
+        return core()
+    warnings.simplefilter("ignore")
+    results = Results()
+    for file in args.merge or ():
+        results.add(json.loads(pathlib.Path(file).read_text(encoding="utf-8")))
+    if not args.merge:
+        wanted = set(filter(None, args.ops.split(",")))
+        infos = [info for info in op_db if info.name not in UNDEFINED and (not wanted or info.name in wanted)]
+        part, parts = (int(number) for number in args.part.split("/"))
+        judge(results, infos[part - 1 :: parts], args)
+    print(dict(results.totals()), results.share())
     if args.json:
-        with open(args.json, "w", encoding="utf-8") as to:
-            json.dump({"totals": totals, "operators": table, "reasons": reasons, "wrong": wrong}, to, indent=1, sort_keys=True)
+        made = {"operators": results.operators, "reasons": results.reasons, "wrong": results.wrong}
+        pathlib.Path(args.json).write_text(json.dumps(made, indent=1, sort_keys=True), encoding="utf-8")
     if args.page:
-        with open(args.page, "w", encoding="utf-8") as to:
-            to.write(page(totals, table, reasons, wrong))
-    return int(bool(wrong))
-
-
-def page(totals: Any, table: Any, reasons: Any, wrong: Any) -> str:
-    columns = ["right", "wrong", "traps", "torch differs", "refused", "not exported", "eager fails", "too slow", "no sample"]
-    lines = [
-        "| | " + " | ".join(columns) + " |",
-        "|---|" + "---|" * len(columns),
-        "| all | " + " | ".join(str(totals[column]) for column in columns) + " |",
-    ]
-    for name, counts in sorted(table.items()):
-        lines.append(f"| {name} | " + " | ".join(str(counts[column]) for column in columns) + " |")
-    lines += ["", "| reason | samples |", "|---|---|"]
-    lines += [f"| {why.replace('|', chr(92) + '|')} | {count} |" for why, count in reasons.most_common()]
-    if wrong:
-        lines += ["", "| wrong | dtype | sample | what |", "|---|---|---|---|"]
-        lines += [f"| {w['operator']} | {w['dtype']} | {w['sample']} | {w['why'].replace('|', '/')} |" for w in wrong]
-    return "\n".join(lines) + "\n"
+        pathlib.Path(args.page).write_text(results.page(), encoding="utf-8")
+    return int(bool(results.wrong))
 
 
 if __name__ == "__main__":
