@@ -168,19 +168,26 @@ class _Walk:
                 self.placeholder(program, node, specs.get(node.name), kinds)
             elif node.op == "call_function":
                 self.call(node)
-        outputs = []
+        outputs, written = [], []
         (output,) = (node for node in program.graph.nodes if node.op == "output")
         for place, (value, spec) in enumerate(zip(output.args[0], signature.output_specs)):
+            if spec.kind == kinds.OutputKind.USER_INPUT_MUTATION:
+                made = self.output(place, value)
+                made["name"] = f"new_{spec.target}"
+                self.notes.append(f"the model writes to `{spec.target}`: its new value is the result `{made['name']}`")
+                written.append(made)
+                continue
             if spec.kind != kinds.OutputKind.USER_OUTPUT:
                 what = spec.target or getattr(spec.arg, "name", "?")
                 raise UnsupportedError(
-                    f"the model writes to `{what}` ({spec.kind.name.lower()}): results are values here. Return it, or export the "
-                    "model after `model.eval()`"
+                    f"the model writes to `{what}` ({spec.kind.name.lower()}): a module keeps nothing between calls. Return it, or "
+                    "export the model after `model.eval()`"
                 )
             if value is None:
                 self.notes.append(f"output {place} is None and left out")
                 continue
             outputs.append(self.output(place, value))
+        outputs += written
         if not outputs:
             raise UnsupportedError("the exported program gives no tensor")
         return self.description(program.range_constraints, outputs), self.stored
