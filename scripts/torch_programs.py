@@ -276,6 +276,34 @@ def reduced_writes(x, i, b):
     )  # fmt: skip
 
 
+def spaces(x):
+    """Of images in space (n, 2, 5, 4, 6): transposed convolutions, places of maxima, averages of integers."""
+    f = torch.nn.functional
+    wave = lambda *shape: torch.sin(torch.arange(float(math.prod(shape)))).reshape(shape)  # noqa: E731
+    whole = (x * 40).to(torch.int64)
+    plane, line = whole[:, :, 0], whole[:, 0, 0]
+    return (
+        f.conv_transpose3d(x, wave(2, 3, 3, 2, 2), wave(3), (2, 1, 2), (1, 0, 1), (1, 0, 0)),
+        f.conv_transpose3d(x, wave(2, 2, 2, 3, 1), None, 1, (2, 1, 0), 0, 2, 2), f.conv_transpose3d(x[0], wave(2, 1, 1, 1, 1), None, 3),
+        *f.max_pool3d((x * 2).round(), (3, 2, 2), (2, 1, 3), (1, 0, 1), (1, 2, 1), True, True), *f.max_pool3d(whole, 2, return_indices=True),
+        f.avg_pool3d(whole, (2, 3, 2), (1, 2, 2), (1, 1, 0)), f.avg_pool2d(plane, (3, 2), 2, (1, 1), True), f.avg_pool1d(line, 4, 3, 2, True, False),
+        f.avg_pool2d(plane, 2, 3, 1, True), f.avg_pool2d(plane, 3, 2, 1, True, False), f.avg_pool2d(plane, 3, 2, 1, True, True, 5),
+        f.avg_pool3d(whole, 2, divisor_override=-3),
+        f.avg_pool2d(x[:, :, 0], 3, 2, 1, True, True, 5), f.avg_pool2d(x[:, :, 0], (2, 4), (2, 3), (0, 2), True, False, 3),
+    )  # fmt: skip
+
+
+def scalars(x, i, b):
+    """Tensors of rank 0 and of no elements, and sums of bools."""
+    number, flag, empty = x.sum(), b.any(), i[:, :0]
+    twice = torch.tensor([0, 1, 1])
+    return (
+        number.index_select(0, torch.tensor([0])), flag.index_select(0, torch.tensor([0])), number.unfold(0, 1, 1), flag.unfold(0, 0, 2), flag.nonzero(),
+        (number * 0).nonzero(), x[0].gather(0, empty[0]), number.gather(0, torch.tensor([0, 0])), b.index_add(1, twice, b[:, :3]),
+        b.index_put((torch.tensor([0]), twice[1:]), torch.tensor([False, True]), accumulate=True),
+    )  # fmt: skip
+
+
 def branch(x):
     return x * 2 if x.shape[0] > 3 else x - 1
 
@@ -311,6 +339,10 @@ def volume(n: int) -> tuple[torch.Tensor, ...]:
     return (x,)
 
 
+def space(n: int) -> tuple[torch.Tensor, ...]:
+    return (finite(n, 2, 5, 4, 6),)
+
+
 def rows(n: int) -> tuple[torch.Tensor, ...]:
     return (finite(n, 3),)
 
@@ -331,6 +363,8 @@ PROGRAMS: list[tuple[str, torch.nn.Module, Callable[[int], Any], int, tuple[int,
     ("distances", Program(distances), finite_inputs, 4, (1, 2, 5), (ROWS,) * 3),
     ("special", Program(special), finite_inputs, 4, SIZES, (ROWS,) * 3),
     ("reduced_writes", Program(reduced_writes), finite_inputs, 4, SIZES, (ROWS,) * 3),
+    ("spaces", Program(spaces), space, 3, (1, 2), (ROWS,)),
+    ("scalars", Program(scalars), finite_inputs, 4, (1, 2, 5), (ROWS,) * 3),
     ("branch", Program(branch), rows, 5, (4, 9), (ROWS,)),
     ("lost_rows", Program(lost_rows), rows, 8, (4, 12), (ROWS,)),
     ("checked", Program(checked), rows, 5, (0, 1, 8), (ROWS,)),

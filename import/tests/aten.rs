@@ -56,7 +56,8 @@ macro_rules! recorded {
 }
 
 recorded! {
-    unary binary reductions movement indexing linear images gradients whole_gradients windows distances special reduced_writes branch
+    unary binary reductions movement indexing linear images gradients whole_gradients windows distances special reduced_writes spaces
+    scalars branch
     lost_rows checked
 }
 

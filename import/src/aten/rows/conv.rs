@@ -9,7 +9,8 @@ use crate::operators::shape::reshape;
 use crate::operators::slice::{pad_open, part};
 use crate::reason::{Done, invalid, unsupported};
 use relax_semantics::tensor::Number;
-use relax_syntax::dim::Dim;
+use relax_syntax::dim::{Dim, DimOp};
+use relax_syntax::dtype::DType;
 
 pub(super) const ROWS: &[(&str, Row)] = &[("convolution", convolution)];
 
@@ -49,6 +50,7 @@ fn convolution(call: &mut Call) -> Done<Vec<V>> {
         (1 | 2, false) => plain(call, x, w, &windows, groups)?,
         (1 | 2, true) => transposed(call, x, w, &windows, (both_sides(&windows.padding), groups))?,
         (3, false) => in_space(call, x, w, &windows, groups)?,
+        (3, true) => transposed_in_space(call, x, w, &windows, groups)?,
         _ => return unsupported(format!("{count} spatial dims")),
     };
     if let Some(bias) = call.optional_tensor("bias")? {
@@ -108,34 +110,90 @@ pub(super) fn transposed(
 /// The largest extent of a kernel in depth: one convolution over planes for each of its layers.
 const DEEPEST: i64 = 16;
 
-/// Over three dims: the sum over the layers of the kernel of convolutions over planes.
-fn in_space(call: &mut Call, x: V, w: V, windows: &Windows, groups: i64) -> Done<V> {
-    let kernel = call.dims(w);
-    let Some(depth) = kernel[2].as_int().filter(|&depth| depth <= DEEPEST) else {
-        return unsupported(format!("a kernel of more than {DEEPEST} layers, or a symbolic one"));
-    };
-    let dtype = call.dtype(x);
-    let zero = call.of_number(Number::Int(0), dtype);
-    let mut widths = vec![Dim::Int(0); 10];
-    (widths[4], widths[5]) = (Dim::Int(windows.padding[0]), Dim::Int(windows.padding[0]));
-    let x = pad_open(call, x, &widths, "constant", zero)?;
-    let dims = call.dims(x);
-    let (stride, dilation) = (windows.strides[0], windows.dilation[0]);
-    let reach = Dim::Int((depth - 1) * dilation);
-    let span = call.dim(relax_syntax::dim::DimOp::Sub, &dims[2], &reach);
-    if !call.at_least(&span, 1) {
-        return unsupported("a depth that may be smaller than the kernel");
+fn depth_of(call: &Call, w: V) -> Done<i64> {
+    match call.dims(w)[2].as_int().filter(|&depth| depth <= DEEPEST) {
+        Some(depth) => Ok(depth),
+        None => unsupported(format!("a kernel of more than {DEEPEST} layers, or a symbolic one")),
     }
-    let planes = Windows {
+}
+
+/// The windows over planes.
+fn planes(windows: &Windows) -> Windows {
+    Windows {
         strides: windows.strides[1..].to_vec(),
         padding: windows.padding[1..].to_vec(),
         dilation: windows.dilation[1..].to_vec(),
-        added: vec![0; 2],
-    };
+        added: windows.added[1..].to_vec(),
+    }
+}
+
+/// Over three dims: the sum over the layers of the kernel of convolutions over planes.
+fn in_space(call: &mut Call, x: V, w: V, windows: &Windows, groups: i64) -> Done<V> {
+    let depth = depth_of(call, w)?;
+    let x = padded_in_depth(call, x, windows.padding[0], windows.padding[0])?;
+    let order: Vec<i64> = (0..depth).collect();
+    let steps = (windows.strides[0], windows.dilation[0]);
+    let planes = planes(windows);
+    layers(call, (x, w), &order, steps, |call, x, w| plain(call, x, w, &planes, groups))
+}
+
+/// Transposed: zeros between the layers of the data, the layers of the kernel from the last to the first, with steps of 1.
+fn transposed_in_space(call: &mut Call, x: V, w: V, windows: &Windows, groups: i64) -> Done<V> {
+    let depth = depth_of(call, w)?;
+    let (stride, dilation) = (windows.strides[0], windows.dilation[0]);
+    let dims = call.dims(x);
+    // (…, d, …) to (…, d, stride, …) and (…, d * stride, …), of which the last zeros are cut.
+    let mut apart = dims.clone();
+    apart.insert(3, Dim::Int(1));
+    let apart = reshape(call, x, apart)?;
+    let mut widths = vec![Dim::Int(0); 12];
+    widths[7] = Dim::Int(stride - 1);
+    let zero = call.of_number(Number::Int(0), call.dtype(x));
+    let apart = pad_open(call, apart, &widths, "constant", zero)?;
+    let mut joined = dims;
+    joined[2] = call.dim(DimOp::Mul, &joined[2], &Dim::Int(stride));
+    let joined = reshape(call, apart, joined)?;
+    let reach = (depth - 1) * dilation - windows.padding[0];
+    let x = padded_in_depth(call, joined, reach, reach + windows.added[0] + 1 - stride)?;
+    let order: Vec<i64> = (0..depth).rev().collect();
+    let (planes, pads) = (planes(windows), both_sides(&windows.padding[1..]));
+    layers(call, (x, w), &order, (1, dilation), |call, x, w| {
+        transposed(call, x, w, &planes, (pads.clone(), groups))
+    })
+}
+
+/// With zeros before and after the layers; a negative width cuts.
+fn padded_in_depth(call: &mut Call, x: V, before: i64, after: i64) -> Done<V> {
+    let zero = call.of_number(Number::Int(0), call.dtype(x));
+    let mut widths = vec![Dim::Int(0); 10];
+    (widths[4], widths[5]) = (Dim::Int(before.max(0)), Dim::Int(after.max(0)));
+    let x = pad_open(call, x, &widths, "constant", zero)?;
+    if before >= 0 && after >= 0 {
+        return Ok(x);
+    }
+    let layers = call.dims(x)[2].clone();
+    let end = call.dim(DimOp::Add, &layers, &Dim::Int(after.min(0)));
+    part(call, x, vec![2], vec![Dim::Int((-before).max(0))], vec![end], vec![1])
+}
+
+/// The sum of what a convolution over planes makes of the layers of the data, `dilation` layers farther for each layer of the kernel.
+fn layers(
+    call: &mut Call,
+    (x, w): (V, V),
+    order: &[i64],
+    (stride, dilation): (i64, i64),
+    over_planes: impl Fn(&mut Call, V, V) -> Done<V>,
+) -> Done<V> {
+    let dims = call.dims(x);
+    let reach = Dim::Int((order.len() as i64 - 1) * dilation);
+    let span = call.dim(DimOp::Sub, &dims[2], &reach);
+    if !call.at_least(&span, 1) {
+        return unsupported("a depth that may be smaller than the kernel");
+    }
     let mut sum: Option<V> = None;
-    for layer in 0..depth {
-        let begin = layer * dilation;
-        let end = call.dim(relax_syntax::dim::DimOp::Add, &span, &Dim::Int(begin));
+    for (place, &layer) in (0..).zip(order) {
+        let begin = place * dilation;
+        let end = call.dim(DimOp::Add, &span, &Dim::Int(begin));
         let axis = vec![2_i64];
         let slab = part(call, x, axis, vec![Dim::Int(begin)], vec![end], vec![stride])?;
         let slab_dims = call.dims(slab);
@@ -145,17 +203,13 @@ fn in_space(call: &mut Call, x: V, w: V, windows: &Windows, groups: i64) -> Done
         let batch = Dim::product(&[slab_dims[0].clone(), slab_dims[2].clone()]);
         let flat = vec![batch, dims[1].clone(), dims[3].clone(), dims[4].clone()];
         let flat = reshape(call, turned, flat)?;
-        let at = call.integers(vec![Dim::Int(layer)], 0, relax_syntax::dtype::DType::I64);
+        let at = call.integers(vec![Dim::Int(layer)], 0, DType::I64);
         let plane = call.call("take", &[w.into(), at.into(), key("axis", 2_i64)])?;
-        let y = plain(call, flat, plane, &planes, groups)?;
+        let y = over_planes(call, flat, plane)?;
         let made = call.dims(y);
-        let shape = vec![
-            slab_dims[0].clone(),
-            slab_dims[2].clone(),
-            made[1].clone(),
-            made[2].clone(),
-            made[3].clone(),
-        ];
+        let mut shape = slab_dims[..1].to_vec();
+        shape.push(slab_dims[2].clone());
+        shape.extend_from_slice(&made[1..]);
         let y = call.call("reshape", &[y.into(), Arg::Shape(shape)])?;
         sum = Some(match sum {
             None => y,

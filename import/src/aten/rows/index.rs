@@ -8,6 +8,7 @@ use crate::builder::V;
 use crate::operators::arithmetic::broadcast_call;
 use crate::operators::elementwise::convert;
 use crate::operators::shape::{inverse, permuted, reshape};
+use crate::operators::slice::part;
 use crate::reason::{Done, invalid, unsupported};
 use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::dtype::DType;
@@ -34,13 +35,12 @@ fn embedding(call: &mut Call) -> Done<Vec<V>> {
 
 fn index_select(call: &mut Call) -> Done<Vec<V>> {
     let (x, index) = (call.tensor("self")?, call.tensor("index")?);
-    let axis = call.axis_of("dim", call.rank(x))?;
-    if call.rank(x) == 0 {
-        return unsupported("a tensor of rank 0");
-    }
-    let index =
-        if call.rank(index) == 0 { reshape(call, index, vec![Dim::Int(1)])? } else { index };
-    Ok(vec![call.call("take", &[x.into(), index.into(), key("axis", axis)])?])
+    let rank = call.rank(x);
+    let axis = call.axis_of("dim", rank)?;
+    let (x, index) = (at_least_one(call, x)?, at_least_one(call, index)?);
+    let taken = call.call("take", &[x.into(), index.into(), key("axis", axis)])?;
+    // Of a scalar PyTorch takes one element, as a scalar.
+    Ok(vec![if rank == 0 { reshape(call, taken, Vec::new())? } else { taken }])
 }
 
 /// The index tensors and the axes that they index. A mask becomes the places where it is true.
@@ -116,21 +116,23 @@ fn index(call: &mut Call) -> Done<Vec<V>> {
 }
 
 fn index_put(call: &mut Call) -> Done<Vec<V>> {
-    let x = call.tensor("self")?;
+    let (mut x, mut values) = (call.tensor("self")?, call.tensor("values")?);
     let rank = call.rank(x);
     let dtype = call.dtype(x);
-    let values = call.tensor("values")?;
     if call.dtype(values) != dtype {
         return unsupported("values of another dtype");
     }
     let accumulate = call.bool("accumulate")?;
+    if accumulate && dtype == DType::Bool {
+        // Whether any is true.
+        (x, values) = (convert(call, x, DType::I64)?, convert(call, values, DType::I64)?);
+    }
     let (tensors, axes) = places(call)?;
     if tensors.is_empty() || axes.iter().any(|&axis| axis >= rank) {
         return unsupported("no index, or more than there are dims");
     }
     let order = indexed_first(rank, &axes);
     let width = tensors.iter().map(|&v| call.rank(v)).max().unwrap_or(0);
-    let mut values = values;
     if is_run(&axes) && axes[0] > 0 {
         // The values have the dims before the indices first: (before…, indices…, after…).
         let full = width + rank - axes.len();
@@ -150,6 +152,7 @@ fn index_put(call: &mut Call) -> Done<Vec<V>> {
         args.push(key("accumulate", true));
     }
     let result = call.call("index_put", &args)?;
+    let result = convert(call, result, dtype)?;
     Ok(vec![permuted(call, result, &inverse(&order))?])
 }
 
@@ -162,6 +165,11 @@ fn gather(call: &mut Call) -> Done<Vec<V>> {
     let (x, index) = (call.tensor("self")?, call.tensor("index")?);
     let axis = call.axis_of("dim", call.rank(x))?;
     let dims = call.dims(index);
+    // Without an index PyTorch compares no dims.
+    if dims.contains(&Dim::Int(0)) {
+        let dtype = call.dtype(x);
+        return Ok(vec![call.call("zeros", &[Arg::Shape(dims), dtype.into()])?]);
+    }
     let (x, index) = (at_least_one(call, x)?, at_least_one(call, index)?);
     let found = call.call("gather_elements", &[x.into(), index.into(), key("axis", axis)])?;
     Ok(vec![reshape(call, found, dims)?])
@@ -230,10 +238,11 @@ fn masked_scatter(call: &mut Call) -> Done<Vec<V>> {
 fn nonzero(call: &mut Call) -> Done<Vec<V>> {
     let x = call.tensor("self")?;
     let rank = call.rank(x);
+    let x = at_least_one(call, x)?;
+    let mut found = call.call("nonzero", &[x.into()])?;
+    call.values[found.0].dims[0] = Dim::Int(rank.max(1) as i64);
     if rank == 0 {
-        return unsupported("a tensor of rank 0");
+        found = part(call, found, vec![0], vec![Dim::Int(0)], vec![Dim::Int(0)], vec![1])?;
     }
-    let found = call.call("nonzero", &[x.into()])?;
-    call.values[found.0].dims[0] = Dim::Int(rank as i64);
     Ok(vec![permuted(call, found, &[1, 0])?])
 }

@@ -57,8 +57,15 @@ fn unfold(call: &mut Call) -> Done<Vec<V>> {
     let rank = call.rank(x);
     let axis = call.axis_of("dimension", rank)?;
     let (size, step) = (call.dim_of("size")?, call.int("step")?);
-    if rank == 0 || step < 1 {
-        return unsupported("windows of a scalar, or without a step");
+    if step < 1 {
+        return unsupported("windows without a step");
+    }
+    if rank == 0 {
+        // A vector of one element or of none, and no window more.
+        let row = reshape(call, x, vec![Dim::Int(1)])?;
+        let message = format!("windows of {size} elements in a scalar");
+        require(call.builder, &Claim::new(size.clone(), Relation::AtMost, 1), &message)?;
+        return Ok(vec![part(call, row, vec![0], vec![Dim::Int(0)], vec![size], vec![1])?]);
     }
     let extent = call.dims(x)[axis].clone();
     let message = format!("windows of {size} elements in an axis of {extent}");

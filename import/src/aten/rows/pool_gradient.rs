@@ -24,55 +24,79 @@ pub(super) const ROWS: &[(&str, Row)] = &[
 /// The largest window whose greatest element is looked for: each of its elements is a line of the program.
 const LARGEST: i64 = 64;
 
-/// Where one element of each window stands along an axis: clipped to the data, and whether that changed it.
+/// Where one element of each window stands along an axis: clipped to the data, and whether that changed it. Both are vectors with
+/// as many dims of 1 behind as axes follow.
 struct Along {
     places: V,
     inside: V,
 }
 
-/// The place of the greatest element of each window in the plane of the data (batch, channel, height, width). The first of equal
+/// A candidate for the greatest element of each window: its value, its place, and whether it is inside of the data.
+type Candidate = (V, V, V);
+
+/// The place of the greatest element of each window in the plane or the space of the data (batch, channel, …). The first of equal
 /// ones; the last NaN.
 pub(super) fn places(call: &mut Call, x: V, windows: &Windows, y: V) -> Done<V> {
     let kernel: Option<Vec<i64>> = windows.kernel.iter().map(Dim::as_int).collect();
-    let Some(kernel) = kernel.filter(|k| k.len() == 2 && k[0] * k[1] <= LARGEST) else {
+    let kernel = kernel.filter(|k| k.iter().product::<i64>() <= LARGEST);
+    let Some(kernel) = kernel.filter(|k| matches!(k.len(), 2 | 3)) else {
         return unsupported(format!("places in windows of more than {LARGEST} elements"));
     };
-    let width = call.dims(x)[3].clone();
-    let width = call.integers(vec![width], 0, DType::I64);
-    let columns = (0..kernel[1]).map(|at| along(call, x, y, windows, (1, at)));
-    let columns = columns.collect::<Done<Vec<Along>>>()?;
-    let mut best: Option<(V, V, V)> = None;
-    for at in 0..kernel[0] {
-        let row = along(call, x, y, windows, (0, at))?;
-        let line = call.call("take", &[x.into(), row.places.into(), key("axis", 2_i64)])?;
-        let begin = pair(call, "multiply", row.places, width)?;
-        let (begin, inside) = (upright(call, begin)?, upright(call, row.inside)?);
-        for column in &columns {
-            let args = [line.into(), column.places.into(), key("axis", 3_i64)];
-            let value = call.call("take", &args)?;
-            let place = pair(call, "add", begin, column.places)?;
-            let inside = pair(call, "logical_and", inside, column.inside)?;
-            best = Some(match best {
-                None => (value, place, inside),
-                Some(best) => better(call, best, (value, place, inside))?,
-            });
-        }
+    let mut offsets = Vec::new();
+    for (axis, &size) in kernel.iter().enumerate() {
+        let ways = (0..size).map(|at| along(call, (x, y), windows, (axis, at)));
+        offsets.push(ways.collect::<Done<Vec<Along>>>()?);
     }
+    let mut best = None;
+    search(call, &offsets, (x, None), &mut best)?;
     let Some((_, place, _)) = best else { return invalid("a window without elements") };
     let dims = call.dims(y);
     call.call("broadcast_to", &[place.into(), Arg::Shape(dims)])
 }
 
-/// As a column.
-fn upright(call: &mut Call, x: V) -> Done<V> {
-    call.call("expand_dims", &[x.into(), key("axis", vec![1_i64])])
+/// Compares the elements of windows in row-major order, one axis after the other: `x` is what the axes before left, and `before` are
+/// the places along them, and whether they are inside.
+fn search(
+    call: &mut Call,
+    offsets: &[Vec<Along>],
+    (x, before): (V, Option<(V, V)>),
+    best: &mut Option<Candidate>,
+) -> Done<()> {
+    let Some((first, rest)) = offsets.split_first() else {
+        let Some((place, inside)) = before else { return invalid("a window without axes") };
+        *best = Some(match best.take() {
+            None => (x, place, inside),
+            Some(old) => better(call, old, (x, place, inside))?,
+        });
+        return Ok(());
+    };
+    let axis = call.rank(x) - offsets.len();
+    let extent = call.dims(x)[axis].clone();
+    let extent = call.integers(vec![extent], 0, DType::I64);
+    let before = match before {
+        Some((place, inside)) => Some((pair(call, "multiply", place, extent)?, inside)),
+        None => None,
+    };
+    for offset in first {
+        let flat = call.call("flatten", &[offset.places.into()])?;
+        let taken = call.call("take", &[x.into(), flat.into(), key("axis", axis)])?;
+        let now = match before {
+            None => (offset.places, offset.inside),
+            Some((place, inside)) => (
+                pair(call, "add", place, offset.places)?,
+                pair(call, "logical_and", inside, offset.inside)?,
+            ),
+        };
+        search(call, rest, (taken, Some(now)), best)?;
+    }
+    Ok(())
 }
 
-fn along(call: &mut Call, x: V, y: V, w: &Windows, (axis, at): (usize, i64)) -> Done<Along> {
+fn along(call: &mut Call, (x, y): (V, V), w: &Windows, (axis, at): (usize, i64)) -> Done<Along> {
     let (extent, count) = (call.dims(x)[axis + 2].clone(), call.dims(y)[axis + 2].clone());
     let Some(pad) = w.pads[axis].as_int() else { return unsupported("symbolic padding") };
     let number = |value: i64| Arg::Scalar(DType::I64, Number::Int(value.into()));
-    let places = call.call("arange", &[count.into(), key("dtype", DType::I64)])?;
+    let places = call.call("arange", &[count.clone().into(), key("dtype", DType::I64)])?;
     let places = call.call("multiply", &[places.into(), number(w.strides[axis])])?;
     let places = call.call("add", &[places.into(), number(at * w.dilations[axis] - pad)])?;
     let last = call.dim(DimOp::Sub, &extent, &Dim::Int(1));
@@ -80,11 +104,16 @@ fn along(call: &mut Call, x: V, y: V, w: &Windows, (axis, at): (usize, i64)) -> 
     let clipped = call.call("minimum", &[places.into(), last.into()])?;
     let clipped = call.call("maximum", &[clipped.into(), number(0)])?;
     let inside = call.call("equal", &[places.into(), clipped.into()])?;
-    Ok(Along { places: clipped, inside })
+    let mut dims = vec![count];
+    dims.extend(vec![Dim::Int(1); w.strides.len() - 1 - axis]);
+    Ok(Along {
+        places: reshape(call, clipped, dims.clone())?,
+        inside: reshape(call, inside, dims)?,
+    })
 }
 
 /// The greater one of two candidates, each with its place and whether it is inside of the data.
-fn better(call: &mut Call, old: (V, V, V), new: (V, V, V)) -> Done<(V, V, V)> {
+fn better(call: &mut Call, old: Candidate, new: Candidate) -> Done<Candidate> {
     let greater = call.call("greater", &[new.0.into(), old.0.into()])?;
     let mut wins = greater;
     if call.dtype(new.0).is_float() {
