@@ -285,6 +285,7 @@ def spaces(x):
     return (
         f.conv_transpose3d(x, wave(2, 3, 3, 2, 2), wave(3), (2, 1, 2), (1, 0, 1), (1, 0, 0)),
         f.conv_transpose3d(x, wave(2, 2, 2, 3, 1), None, 1, (2, 1, 0), 0, 2, 2), f.conv_transpose3d(x[0], wave(2, 1, 1, 1, 1), None, 3),
+        f.conv_transpose2d(x[:, :, 0], wave(2, 2, 2, 2), None, (2, 1), 0, (1, 2), 1, 3),
         *f.max_pool3d((x * 2).round(), (3, 2, 2), (2, 1, 3), (1, 0, 1), (1, 2, 1), True, True), *f.max_pool3d(whole, 2, return_indices=True),
         f.avg_pool3d(whole, (2, 3, 2), (1, 2, 2), (1, 1, 0)), f.avg_pool2d(plane, (3, 2), 2, (1, 1), True), f.avg_pool1d(line, 4, 3, 2, True, False),
         f.avg_pool2d(plane, 2, 3, 1, True), f.avg_pool2d(plane, 3, 2, 1, True, False), f.avg_pool2d(plane, 3, 2, 1, True, True, 5),

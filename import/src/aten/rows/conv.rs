@@ -92,19 +92,31 @@ pub(super) fn transposed(
     (pads, groups): (Vec<i64>, i64),
 ) -> Done<V> {
     let operator = format!("conv{}d_transpose", windows.strides.len());
-    if windows.added.iter().zip(&windows.strides).any(|(added, stride)| added >= stride) {
-        return unsupported("output_padding that is not below the stride");
-    }
+    let (x, added) = below_stride(call, x, windows)?;
     let args = [
         x.into(),
         w.into(),
         key("strides", windows.strides.as_slice()),
         key("padding", pads),
-        key("output_padding", windows.added.as_slice()),
+        key("output_padding", added),
         key("dilation", windows.dilation.as_slice()),
         key("groups", groups),
     ];
     call.call(&operator, &args)
+}
+
+/// The output padding without whole strides. An element of zeros behind the data is a stride of the result.
+fn below_stride(call: &mut Call, x: V, windows: &Windows) -> Done<(V, Vec<i64>)> {
+    let steps = windows.added.iter().zip(&windows.strides);
+    let (wholes, added): (Vec<i64>, Vec<i64>) =
+        steps.map(|(&added, &stride)| (added / stride.max(1), added % stride.max(1))).unzip();
+    if wholes.iter().all(|&whole| whole == 0) {
+        return Ok((x, added));
+    }
+    let mut widths = vec![Dim::Int(0); 4];
+    widths.extend(wholes.iter().flat_map(|&whole| [Dim::Int(0), Dim::Int(whole)]));
+    let zero = call.of_number(Number::Int(0), call.dtype(x));
+    Ok((pad_open(call, x, &widths, "constant", zero)?, added))
 }
 
 /// The largest extent of a kernel in depth: one convolution over planes for each of its layers.
