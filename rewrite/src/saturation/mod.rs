@@ -20,6 +20,7 @@ mod graph;
 mod guards;
 mod instantiate;
 mod matching;
+pub mod own_rules;
 mod polynomial;
 mod prepare;
 mod questions;
