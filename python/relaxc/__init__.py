@@ -15,7 +15,7 @@ import os
 import warnings
 from typing import Any, Mapping, NamedTuple, Sequence
 
-from . import _compilers, _native
+from . import _compilers, _html, _native
 from ._comparing import Comparison, Difference
 from ._comparing import compared as _compared
 from ._errors import (
@@ -31,11 +31,14 @@ from ._errors import (
     Place,
     ProgramError,
     Trap,
+    UnprovedRuleWarning,
     UnsupportedError,
     diagnostic,
 )
 from ._native import Function, Module, Tensor, __version__
-from ._passes import RewriteStep, RewrittenRegion, Rewritten, Version, Versions, opt, rewrite, versions
+from ._passes import RewriteStep, RewrittenRegion, Rewritten, Version, Versions, grad, opt, rewrite, versions
+from ._passes import rule_list as _rule_list
+from ._passes import warn_of_unproved as _warn_of_unproved
 from ._sources import given as _given
 
 __all__ = [
@@ -62,18 +65,21 @@ __all__ = [
     "RewrittenRegion",
     "Tensor",
     "Trap",
+    "UnprovedRuleWarning",
     "UnsupportedError",
     "Version",
     "Versions",
     "check",
     "compile",
     "diff",
+    "grad",
     "info",
     "load",
     "opt",
     "prove",
     "rewrite",
     "run",
+    "text",
     "versions",
 ]
 
@@ -87,6 +93,8 @@ def compile(
     kernel_check: bool = True,
     threads: int | None = None,
     max_memory: int | None = None,
+    rules: str | Sequence[str | os.PathLike[str]] | None = None,
+    unproved: bool = False,
 ) -> Module:
     """Compiles a program for all shapes that it takes.
 
@@ -95,6 +103,8 @@ def compile(
     `jax.export.Exported`. `params` are values of its `param(...)` constants: a safetensors or GGUF file, or arrays by name.
     `backend` is `"cpu"`, which needs a C compiler, or `"interpreter"`; by default it is the first where there is a compiler,
     and else the second, with a `NoCompilerWarning`. With `exact`, float sums are computed as the interpreter does.
+    `rules` are families of rewrite rules, `all`, and files of rules, by which machine code is optimized first; with `exact`,
+    by those that keep every bit. `unproved` is that of `rewrite`.
     Calls that a compiled program leaves to the interpreter, as of operators on tensors of unknown rank, are `FallbackWarning`s.
     """
     if backend not in (None, "cpu", "interpreter"):
@@ -105,9 +115,13 @@ def compile(
         "kernel_check": kernel_check,
         "threads": _count("threads", threads) or 0,
         "max_memory": _count("max_memory", max_memory),
+        "rules": None if rules is None else _rule_list(rules, unproved),
     }
+    if rules is not None and wishes["compiler"] is None:
+        raise ArgumentError("rules: they optimize machine code; `rewrite` gives a text that the interpreter takes")
     with _given(source, params) as origin:
-        module, interpreted = _native.compile(origin, wishes)
+        module, interpreted, used = _native.compile(origin, wishes)
+    _warn_of_unproved(used)
     for call in interpreted:
         warnings.warn(call, FallbackWarning, stacklevel=2)
     return module
@@ -172,8 +186,15 @@ def diff(
         "kernel_check": True,
         "threads": 0,
         "max_memory": None,
+        "rules": None,
     }
     return _compared(source, against, params, wishes, {"entry": entry, "seed": seed, "cases": cases})
+
+
+def text(source: Any) -> str:
+    """The text of a program or a model, as `relax import` writes it, without the values of its weights."""
+    with _given(source) as origin:
+        return _native.text(origin)
 
 
 class LeftToRunTime(NamedTuple):
@@ -195,6 +216,10 @@ class Check(NamedTuple):
     def __str__(self) -> str:
         return "\n".join(str(found) for found in self.diagnostics) or "well-formed"
 
+    def _repr_html_(self) -> str:
+        left = _html.table(("line", "left to run time"), self.left_to_run_time)
+        return (_html.code(str(self)) if self.diagnostics else _html.sentence("well-formed")) + left
+
 
 def check(source: Any) -> Check:
     """Checks a program, a model or the source of a module file as `relax check` does. `source` is one of those of `compile`."""
@@ -213,6 +238,11 @@ class Proof(NamedTuple):
 
     def __bool__(self) -> bool:
         return self.answer == "proved"
+
+    def _repr_html_(self) -> str:
+        dims = ", ".join(f"{name} = {value}" for name, value in (self.counterexample or {}).items())
+        said = f"{self.answer} ({self.stage})" + (f", such as {dims}" if dims else "")
+        return _html.sentence(said) + _html.table(("missing",), [(one,) for one in self.missing])
 
 
 def prove(statement: str, *, assume: Sequence[str] = ()) -> Proof:

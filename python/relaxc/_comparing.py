@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any, Mapping, NamedTuple
 
-from . import _native
+from . import _html, _native
 from ._errors import ArgumentError
 from ._sources import given
 
@@ -35,6 +35,16 @@ class Comparison(NamedTuple):
 
     def __bool__(self) -> bool:
         return self.verdict == "the same"
+
+    def _repr_html_(self) -> str:
+        counts = _html.table(("cases", "count"), [(name, count) for name, count in self.counts.items() if count])
+        if self.difference is None:
+            return _html.sentence(self.verdict) + counts
+        found = self.difference
+        dims = ", ".join(f"{name} = {value}" for name, value in found.dims.items())
+        where = _html.sentence(f"{self.verdict}: {found.function}, case {found.case}, {dims}: {found.why}")
+        values = [*found.arguments.items(), ("expected", found.expected), ("found", found.found)]
+        return where + _html.table(("value", "is"), values) + counts
 
 
 def compared(

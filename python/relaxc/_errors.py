@@ -139,5 +139,9 @@ class FallbackWarning(UserWarning):
     """A call of a compiled program is interpreted, which is far slower. `warnings.simplefilter("error", ...)` refuses it."""
 
 
+class UnprovedRuleWarning(UserWarning):
+    """A rule of a file has neither a proof nor a counterexample, and is used since `unproved` was given."""
+
+
 def outputs_class(names: list[str]) -> type:
     return namedtuple("Outputs", names, rename=True)

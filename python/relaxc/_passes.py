@@ -1,11 +1,13 @@
-"""Passes, rewrite rules and versions, as of the subcommands `opt`, `rewrite` and `versions`."""
+"""Passes, gradients, rewrite rules and versions, as of the subcommands `opt`, `grad`, `rewrite` and `versions`."""
 
 from __future__ import annotations
 
+import os
+import warnings
 from typing import Any, Mapping, NamedTuple, Sequence
 
-from . import _native
-from ._errors import ArgumentError
+from . import _html, _native
+from ._errors import ArgumentError, UnprovedRuleWarning
 from ._sources import given
 
 
@@ -30,6 +32,16 @@ def opt(
         return _native.opt(origin, way)
 
 
+def grad(source: Any, *, function: str | None = None, wrt: str | Sequence[str] = ()) -> str:
+    """The text of a program with the adjoint of a function, which gives its value and the gradients.
+
+    `function` is `main`, or the only public one, without a name. `wrt` are parameters, by default all that are floats.
+    """
+    names = wrt.split(",") if isinstance(wrt, str) else list(wrt)
+    with given(source) as origin:
+        return _native.grad(origin, function, names)
+
+
 class RewriteStep(NamedTuple):
     """A rule, and the expression before and after it."""
 
@@ -52,17 +64,32 @@ class Rewritten(NamedTuple):
     text: str
     regions: tuple[RewrittenRegion, ...]
 
+    def _repr_html_(self) -> str:
+        steps = [
+            (region.function, ", ".join(region.outputs), *step) for region in self.regions for step in region.steps
+        ]
+        return _html.code(self.text) + _html.table(("function", "outputs", "rule", "before", "after"), steps)
+
 
 def rewrite(
-    source: Any, *, rules: Sequence[str] | None = None, approximate: bool = False, limits: Mapping[str, int] | None = None
+    source: Any,
+    *,
+    rules: str | Sequence[str | os.PathLike[str]] | None = None,
+    unproved: bool = False,
+    approximate: bool = False,
+    limits: Mapping[str, int] | None = None,
 ) -> Rewritten:
     """Rewrites a program by proved rules (equality saturation), to its cheapest form.
 
-    `rules` are families, by default all. With `approximate`, rules over the real numbers are used too. `limits` are those of the search:
-    nodes, iterations, classes, matches.
+    `rules` are families, `all`, and files of rules, `mine.rx`; by default all families. Each rule of a file is proved first. With
+    `unproved`, those that have neither a proof nor a counterexample are used too; an `UnprovedRuleWarning` names those that led to a
+    form. With `approximate`, rules over the real numbers are used too. `limits` are those of the search: nodes, iterations,
+    classes, matches.
     """
     with given(source) as origin:
-        text, regions = _native.rewrite(origin, _rules(rules, approximate, limits))
+        text, regions, used = _native.rewrite(origin, rule_list(rules, unproved, approximate, limits))
+    for rule in used:
+        warnings.warn(f"rewritten by `{rule}`, which is not proved", UnprovedRuleWarning, stacklevel=2)
     return Rewritten(
         text,
         tuple(
@@ -92,21 +119,53 @@ class Versions(NamedTuple):
     text: str
     functions: dict[str, tuple[Version, ...]]
 
+    def _repr_html_(self) -> str:
+        rows = []
+        for function, versions in self.functions.items():
+            if not versions:
+                rows.append((function, "one version for all dims", "", "", "", ""))
+            for one in versions:
+                guard = " and ".join(one.guard) or "else"
+                rows.append((function, one.name, guard, one.operations, one.bytes, one.launches))
+        return _html.table(("function", "version", "guard", "operations", "bytes", "launches"), rows)
+
 
 def versions(
-    source: Any, *, rules: Sequence[str] | None = None, approximate: bool = False, limits: Mapping[str, int] | None = None
+    source: Any,
+    *,
+    rules: str | Sequence[str | os.PathLike[str]] | None = None,
+    unproved: bool = False,
+    approximate: bool = False,
+    limits: Mapping[str, int] | None = None,
 ) -> Versions:
-    """Gives functions versions for ranges of dims where the cheapest form depends on them. Arguments are those of `rewrite`."""
+    """Gives functions versions for ranges of dims where the cheapest form depends on them. Arguments are those of `rewrite`.
+
+    An `UnprovedRuleWarning` names each rule that is not proved: versions may depend on it.
+    """
     with given(source) as origin:
-        text, functions = _native.versions(origin, _rules(rules, approximate, limits))
+        text, functions, used = _native.versions(origin, rule_list(rules, unproved, approximate, limits))
+    warn_of_unproved(used)
     made = {
         name: tuple(Version(own, tuple(guard), *rest) for own, guard, *rest in found) for name, found in functions.items()
     }
     return Versions(text, made)
 
 
-def _rules(rules: Sequence[str] | None, approximate: bool, limits: Mapping[str, int] | None) -> dict[str, Any]:
+def warn_of_unproved(rules: Sequence[str]) -> None:
+    """Where it is not known which of them were used, in a function that the user calls."""
+    for rule in rules:
+        warnings.warn(f"the rule `{rule}` is not proved: results may depend on it", UnprovedRuleWarning, stacklevel=3)
+
+
+def rule_list(
+    rules: str | Sequence[str | os.PathLike[str]] | None,
+    unproved: bool = False,
+    approximate: bool = False,
+    limits: Mapping[str, int] | None = None,
+) -> dict[str, Any]:
+    """Rules in the form of the extension module."""
     if isinstance(rules, str):
         rules = rules.split(",")
+    items = None if rules is None else [os.fspath(item).strip() for item in rules]
     listed = [f"{name}={value}" for name, value in (limits or {}).items()]
-    return {"families": None if rules is None else list(rules), "approximate": approximate, "limits": listed}
+    return {"items": items, "unproved": unproved, "approximate": approximate, "limits": listed}

@@ -3,6 +3,7 @@
 use crate::errors::{Class, Failure, Finding, FindingTuple};
 use crate::inputs::{Copies, array};
 use crate::modules::{Loaded, Module, Stored};
+use crate::passes::Rules;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use relax_cpu::{Cache, Compiler, LIMIT};
@@ -64,6 +65,9 @@ pub(crate) struct Wishes {
     threads: usize,
     #[pyo3(item)]
     max_memory: Option<u64>,
+    /// By which rules it is rewritten first.
+    #[pyo3(item)]
+    rules: Option<Rules>,
 }
 
 impl Wishes {
@@ -105,22 +109,32 @@ fn read(origin: &Origin) -> Result<(Program, Externals), Failure> {
             let source = Source::new(parts.metadata.source_name.as_str(), parts.source);
             Ok((Program::load(source), Externals::new()))
         }
-        FileKind::Text => {
-            if bytes.len() > FILE_BYTES {
-                return Err(file_error(format!("cannot read {name}: it is too large")));
-            }
-            if let Some(why) = refused(&name, &bytes) {
-                return Err(file_error(why));
-            }
-            if let Some(diagnostic) = encoded(&name, &bytes) {
-                return Err(Failure::program(&Source::new(&*name, ""), &[diagnostic]));
-            }
-            let source = read_source(&name, &bytes).map_err(|unreadable| {
-                Failure::program(&unreadable.source, std::slice::from_ref(&unreadable.diagnostic))
-            })?;
-            Ok((Program::load(source), Externals::new()))
-        }
+        FileKind::Text => Ok((Program::load(source_of(&name, &bytes)?), Externals::new())),
     }
+}
+
+/// The text of a file.
+fn source_of(name: &str, bytes: &[u8]) -> Result<Source, Failure> {
+    if bytes.len() > FILE_BYTES {
+        return Err(file_error(format!("cannot read {name}: it is too large")));
+    }
+    if let Some(why) = refused(name, bytes) {
+        return Err(file_error(why));
+    }
+    if let Some(diagnostic) = encoded(name, bytes) {
+        return Err(Failure::program(&Source::new(name, ""), &[diagnostic]));
+    }
+    read_source(name, bytes).map_err(|unreadable| {
+        Failure::program(&unreadable.source, std::slice::from_ref(&unreadable.diagnostic))
+    })
+}
+
+/// The text of a file of rules.
+pub(crate) fn rules_text(path: &Path) -> Result<String, Failure> {
+    let name = path.display().to_string();
+    let bytes = read_file(path, FILE_BYTES as u64)
+        .map_err(|error| file_error(error.at(&format!("cannot read {name}"))))?;
+    Ok(source_of(&name, &bytes)?.text.to_string())
 }
 
 /// An import that finds the weights beside the model.
@@ -143,6 +157,14 @@ fn imported_text(path: &Path, bytes: Bytes) -> Result<Imported, Failure> {
         let class = if error.is_unsupported() { Class::Unsupported } else { Class::Program };
         Failure::new(class, format!("{}: {error}", path.display()))
     })
+}
+
+/// The text of a program or a model.
+#[pyfunction]
+pub(crate) fn text(py: Python<'_>, origin: Origin) -> PyResult<String> {
+    let program = py.detach(|| given(&origin));
+    let (program, _) = program.map_err(|failure| failure.raised(py))?;
+    Ok(program.source.text.to_string())
 }
 
 /// The nodes of a description of ATen operators that are not imported, by their places, and why.
@@ -210,28 +232,36 @@ fn ready(origin: &Origin) -> Result<(Program, Externals), Failure> {
     }
 }
 
-/// Compiles a program, or makes it ready for the interpreter; with it the calls that are interpreted in a compiled program.
+/// Compiles a program, or makes it ready for the interpreter; with it the calls that are interpreted in a compiled program, and the rules
+/// that are not proved.
 #[pyfunction]
 pub(crate) fn compile(
     py: Python<'_>,
     origin: Origin,
     wishes: Wishes,
-) -> PyResult<(Module, Vec<String>)> {
+) -> PyResult<(Module, Vec<String>, Vec<String>)> {
     let made = py.detach(|| compiled(&origin, &wishes));
-    let (loaded, interpreted) = made.map_err(|failure| failure.raised(py))?;
-    Ok((loaded.into_module(py)?, interpreted))
+    let (loaded, told) = made.map_err(|failure| failure.raised(py))?;
+    Ok((loaded.into_module(py)?, told.interpreted, told.unproved))
 }
 
-fn compiled(origin: &Origin, wishes: &Wishes) -> Result<(Loaded, Vec<String>), Failure> {
+fn compiled(origin: &Origin, wishes: &Wishes) -> Result<(Loaded, Told), Failure> {
     let (program, values) = ready(origin)?;
     if wishes.compiler.is_none() {
-        return Ok((Loaded::of_program(program, values, wishes.max_memory), Vec::new()));
+        return Ok((Loaded::of_program(program, values, wishes.max_memory), Told::default()));
     }
-    let (built, interpreted) = built(&program, &Arc::new(values), wishes)?;
+    let (built, told) = built(&program, &Arc::new(values), wishes)?;
     let stored = Stored::Unnamed(built.file.into_file().into());
     let (source, signatures) = (program.source.clone(), &program.module);
     let kept = (stored, Some(built.compiler));
-    Ok((Loaded::of_machine(built.module, signatures, source, kept)?, interpreted))
+    Ok((Loaded::of_machine(built.module, signatures, source, kept)?, told))
+}
+
+/// What a user is warned of.
+#[derive(Default)]
+pub(crate) struct Told {
+    interpreted: Vec<String>,
+    unproved: Vec<String>,
 }
 
 /// Machine code, its file, and the compiler that made it.
@@ -241,12 +271,12 @@ pub(crate) struct Built {
     compiler: String,
 }
 
-/// Compiles a program with the values of its constants; with it the calls that are interpreted.
+/// Compiles a program with the values of its constants.
 pub(crate) fn built(
     program: &Program,
     values: &Arc<Externals>,
     wishes: &Wishes,
-) -> Result<(Built, Vec<String>), Failure> {
+) -> Result<(Built, Told), Failure> {
     let command = wishes.compiler.as_deref().unwrap_or_default();
     let cache = cache().map_err(|why| Failure::new(Class::Compiler, why))?;
     let compiler = Compiler::named(command).and_then(|compiler| compiler.probing(cache));
@@ -255,19 +285,25 @@ pub(crate) fn built(
     let numerics = if wishes.exact { Numerics::Exact } else { Numerics::Reassociated };
     let check = if wishes.kernel_check { KernelCheck::default() } else { KernelCheck::Off };
     let toolchain = Toolchain { compiler, cache: cache.clone(), check };
-    let target = Target::of(Device::Cpu, numerics).by(toolchain);
+    let mut target = Target::of(Device::Cpu, numerics).by(toolchain);
+    let mut told = Told::default();
+    if let Some(rules) = &wishes.rules {
+        let (options, unproved) = rules.of_pipeline(&program.module, numerics)?;
+        target.rules = Some(Arc::new(options));
+        told.unproved = unproved.iter().map(ToString::to_string).collect();
+    }
     let given = Given::of(Arc::clone(values));
     let mut unwatched = Unwatched;
     let mut watch = Accounts::before(&mut unwatched);
     let image = build(program, &target, &given, &mut watch).and_then(Artifact::into_file);
-    let interpreted = watch.fallbacks.iter().map(|call| said(&program.source, call)).collect();
+    told.interpreted = watch.fallbacks.iter().map(|call| said(&program.source, call)).collect();
     let image = image.map_err(|error| refusal(program, error))?;
     let mut file = tempfile::NamedTempFile::new().map_err(file_error)?;
     image.write(file.as_file_mut()).map_err(file_error)?;
     drop(image);
     let module = machine::Module::open(file.path(), wishes.limits());
     let module = module.map_err(|error| unloaded(&program.source.name, &error))?;
-    Ok((Built { module, file, compiler: described }, interpreted))
+    Ok((Built { module, file, compiler: described }, told))
 }
 
 fn said(source: &Source, call: &Fallback) -> String {
@@ -329,7 +365,14 @@ pub(crate) fn load(
     threads: usize,
     max_memory: Option<u64>,
 ) -> PyResult<Module> {
-    let wishes = Wishes { compiler: None, exact: false, kernel_check: true, threads, max_memory };
+    let wishes = Wishes {
+        compiler: None,
+        exact: false,
+        kernel_check: true,
+        threads,
+        max_memory,
+        rules: None,
+    };
     let open = || {
         let name = path.display().to_string();
         let module = machine::Module::open(&path, wishes.limits());

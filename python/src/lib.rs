@@ -27,11 +27,13 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(compiling::load, module)?)?;
     module.add_function(wrap_pyfunction!(compiling::check, module)?)?;
     module.add_function(wrap_pyfunction!(compiling::imported, module)?)?;
+    module.add_function(wrap_pyfunction!(compiling::text, module)?)?;
     module.add_function(wrap_pyfunction!(compiling::refused_nodes, module)?)?;
     module.add_function(wrap_pyfunction!(compiling::compiler_version, module)?)?;
     module.add_function(wrap_pyfunction!(compiling::write_params, module)?)?;
     module.add_function(wrap_pyfunction!(comparing::diff, module)?)?;
     module.add_function(wrap_pyfunction!(passes::opt, module)?)?;
+    module.add_function(wrap_pyfunction!(passes::grad, module)?)?;
     module.add_function(wrap_pyfunction!(passes::rewrite, module)?)?;
     module.add_function(wrap_pyfunction!(passes::versions, module)?)?;
     module.add_function(wrap_pyfunction!(proving::prove, module)?)?;

@@ -1,13 +1,16 @@
-//! Passes, rules and versions: texts out of programs.
+//! Passes, gradients, rules and versions: texts out of programs.
 
-use crate::compiling::{Origin, failed, given};
-use crate::errors::Failure;
+use crate::compiling::{Origin, failed, given, rules_text};
+use crate::errors::{Class, Failure};
 use pyo3::prelude::*;
 use relax_driver::{Target, pipeline};
 use relax_lower::pipeline::PIPELINE;
 use relax_program::frontend::{Program, print};
 use relax_rewrite::pass::{Device, Settings};
+use relax_rewrite::passes::bind_params::entry;
+use relax_rewrite::passes::gradient;
 use relax_rewrite::pipeline::{Route, Unwatched, leads_back, run};
+use relax_rewrite::saturation::own_rules::{self, Proofs, RuleError, Unproved};
 use relax_rewrite::saturation::{
     Extraction, Options, Polynomial, RuleKind, Version, Witness, prepared, saturate_module, tidied,
     version_module,
@@ -15,7 +18,8 @@ use relax_rewrite::saturation::{
 use relax_runtime::program::Numerics;
 use relax_semantics::check::{Checked, Phase};
 use relax_symbolic::Prover;
-use std::collections::BTreeMap;
+use relax_syntax::{Name, ir};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Steps of the solver for a question on guards, of which there are few.
@@ -96,12 +100,50 @@ fn passed(origin: &Origin, way: &Way) -> Result<String, Failure> {
     Ok(print(&module))
 }
 
+/// The text of a program with the adjoint of a function by parameters: by all of them that are floats without names.
+#[pyfunction]
+pub(crate) fn grad(
+    py: Python<'_>,
+    origin: Origin,
+    function: Option<String>,
+    wrt: Vec<String>,
+) -> PyResult<String> {
+    let made = py.detach(|| differentiated(&origin, function.as_deref(), &wrt));
+    made.map_err(|failure| failure.raised(py))
+}
+
+fn differentiated(
+    origin: &Origin,
+    function: Option<&str>,
+    wrt: &[String],
+) -> Result<String, Failure> {
+    let (program, _) = given(origin)?;
+    if let Some(back) = leads_back(&program.module, Phase::P0) {
+        return Err(Failure::program(&program.source, &[back]));
+    }
+    let function = match function {
+        Some(name) => Name::new(name),
+        None => entry(&program.module).map(|entry| entry.name.clone()).ok_or_else(|| {
+            Failure::argument(
+                "the program has no `main` and not one public function: name one as `function`",
+            )
+        })?,
+    };
+    let options =
+        gradient::Options { function: Some(function), wrt: wrt.iter().map(Name::new).collect() };
+    let made = relax_train::differentiated(&program.module, options);
+    made.map(|module| print(&module)).map_err(|error| failed(&program, error))
+}
+
 /// Which rules a program is rewritten by.
 #[derive(FromPyObject)]
 pub(crate) struct Rules {
-    /// Families; none for all of them.
+    /// Families and files; none for all families.
     #[pyo3(item)]
-    families: Option<Vec<String>>,
+    items: Option<Vec<String>>,
+    /// Whether rules of files are used that have neither a proof nor a counterexample.
+    #[pyo3(item)]
+    unproved: bool,
     #[pyo3(item)]
     approximate: bool,
     #[pyo3(item)]
@@ -109,21 +151,60 @@ pub(crate) struct Rules {
 }
 
 impl Rules {
-    fn options(&self) -> Result<Options, Failure> {
-        let mut options = Options::default();
-        if let Some(names) = &self.families {
-            let families = names.iter().map(|name| Options::family(name));
-            options.families = Some(families.collect::<Result<_, _>>().map_err(Failure::argument)?);
-        }
+    /// With the names of the rules that are not proved.
+    fn options(&self) -> Result<(Options, BTreeSet<Name>), Failure> {
+        let unproved = match self.unproved {
+            true => Unproved::Used,
+            false => Unproved::Refused("`unproved=True` uses it all the same"),
+        };
+        let (mut options, not_proved) = match &self.items {
+            Some(items) => {
+                let items = items.iter().map(String::as_str);
+                let proofs =
+                    &mut Proofs { prover: &mut || Box::new(Prover::new()), progress: &mut |_| {} };
+                own_rules::listed(items, unproved, (rules_text, unusable), proofs)?
+            }
+            None => Default::default(),
+        };
         for limit in &self.limits {
             let wrong = |why| Failure::argument(format!("limits: {limit}: {why}"));
             options.set_limit(limit).map_err(wrong)?;
         }
-        Ok(options)
+        Ok((options, not_proved))
     }
 
     fn kind(&self) -> RuleKind {
         if self.approximate { RuleKind::Approximate } else { RuleKind::Exact }
+    }
+
+    /// Those of a compilation, where exact numerics decide which kind of rules is used.
+    pub(crate) fn of_pipeline(
+        &self,
+        module: &ir::Module,
+        numerics: Numerics,
+    ) -> Result<(Options, BTreeSet<Name>), Failure> {
+        let (options, unproved) = self.options()?;
+        let of_reals = options.own.iter().find(|rule| rule.kind == RuleKind::Approximate);
+        if let (Numerics::Exact, Some(rule)) = (numerics, of_reals) {
+            return Err(Failure::argument(format!(
+                "rules: `{}` holds over the reals and rounds floats elsewhere, and `exact` keeps every bit: give one of them",
+                rule.name
+            )));
+        }
+        match Phase::of_module(module) {
+            Ok(phase) if phase > Phase::P1 => Err(Failure::argument(format!(
+                "rules: the module records phase {}, and rules rewrite modules up to P1",
+                phase.name()
+            ))),
+            _ => Ok((options, unproved)),
+        }
+    }
+}
+
+fn unusable(error: RuleError) -> Failure {
+    match error {
+        RuleError::List(why) => Failure::argument(why),
+        RuleError::File(why) => Failure::new(Class::Program, why),
     }
 }
 
@@ -137,14 +218,18 @@ fn normalized(origin: &Origin) -> Result<(Program, Checked), Failure> {
 /// A region of a program, and the rules that led to its form: function, outputs, and for each step the rule, before and after.
 type Steps = Vec<(String, Vec<String>, Vec<(String, String, String)>)>;
 
-/// The text of a program rewritten by proved rules, with what led to each form.
+/// The text of a program rewritten by rules, with what led to each form, and the rules among them that are not proved.
 #[pyfunction]
-pub(crate) fn rewrite(py: Python<'_>, origin: Origin, rules: Rules) -> PyResult<(String, Steps)> {
+pub(crate) fn rewrite(
+    py: Python<'_>,
+    origin: Origin,
+    rules: Rules,
+) -> PyResult<(String, Steps, Vec<String>)> {
     py.detach(|| rewritten(&origin, &rules)).map_err(|failure| failure.raised(py))
 }
 
-fn rewritten(origin: &Origin, rules: &Rules) -> Result<(String, Steps), Failure> {
-    let options = rules.options()?;
+fn rewritten(origin: &Origin, rules: &Rules) -> Result<(String, Steps, Vec<String>), Failure> {
+    let (options, unproved) = rules.options()?;
     let (program, checked) = normalized(origin)?;
     let facts = &mut Prover::new();
     let (module, report) =
@@ -161,27 +246,25 @@ fn rewritten(origin: &Origin, rules: &Rules) -> Result<(String, Steps), Failure>
             steps.push((function.name.to_string(), outputs, led.collect()));
         }
     }
-    Ok((print(&module), steps))
+    let regions = report.functions.iter().flat_map(|function| &function.regions);
+    let used: BTreeSet<Name> = regions.flat_map(|region| report.rules_of(region)).collect();
+    let unproved = unproved.intersection(&used).map(ToString::to_string).collect();
+    Ok((print(&module), steps, unproved))
 }
 
 /// Name, comparisons of the guard, dims that take it where some are known, operations, bytes, launches.
 type VersionFields = (String, Vec<String>, Option<BTreeMap<String, i64>>, String, String, String);
 
-/// The text of a program with versions behind guards, and the versions of each function.
+/// The text of a program with versions behind guards, the versions of each function, and the rules that are not proved.
+type Versioned = (String, BTreeMap<String, Vec<VersionFields>>, Vec<String>);
+
 #[pyfunction]
-pub(crate) fn versions(
-    py: Python<'_>,
-    origin: Origin,
-    rules: Rules,
-) -> PyResult<(String, BTreeMap<String, Vec<VersionFields>>)> {
+pub(crate) fn versions(py: Python<'_>, origin: Origin, rules: Rules) -> PyResult<Versioned> {
     py.detach(|| versioned(&origin, &rules)).map_err(|failure| failure.raised(py))
 }
 
-fn versioned(
-    origin: &Origin,
-    rules: &Rules,
-) -> Result<(String, BTreeMap<String, Vec<VersionFields>>), Failure> {
-    let options = rules.options()?;
+fn versioned(origin: &Origin, rules: &Rules) -> Result<Versioned, Failure> {
+    let (options, unproved) = rules.options()?;
     let (program, checked) = normalized(origin)?;
     let of_guards = &mut Prover::with_solver(SOLVER_LIMIT);
     let facts = &mut Prover::new();
@@ -195,7 +278,7 @@ fn versioned(
     for one in &found {
         all.insert(one.function.to_string(), one.versions.iter().map(fields).collect());
     }
-    Ok((print(&module), all))
+    Ok((print(&module), all, unproved.iter().map(ToString::to_string).collect()))
 }
 
 fn fields(version: &Version) -> VersionFields {
