@@ -289,7 +289,8 @@ def spaces(x):
         *f.max_pool3d((x * 2).round(), (3, 2, 2), (2, 1, 3), (1, 0, 1), (1, 2, 1), True, True), *f.max_pool3d(whole, 2, return_indices=True),
         f.avg_pool3d(whole, (2, 3, 2), (1, 2, 2), (1, 1, 0)), f.avg_pool2d(plane, (3, 2), 2, (1, 1), True), f.avg_pool1d(line, 4, 3, 2, True, False),
         f.avg_pool2d(plane, 2, 3, 1, True), f.avg_pool2d(plane, 3, 2, 1, True, False), f.avg_pool2d(plane, 3, 2, 1, True, True, 5),
-        f.avg_pool3d(whole, 2, divisor_override=-3),
+        f.avg_pool3d(whole, 2, divisor_override=-3), f.avg_pool3d(x, 2, 3, 1, True, False), f.avg_pool3d(x, (3, 2, 2), 2, (1, 1, 0), True),
+        f.avg_pool3d(whole, 2, 3, 1, True),
         f.avg_pool2d(x[:, :, 0], 3, 2, 1, True, True, 5), f.avg_pool2d(x[:, :, 0], (2, 4), (2, 3), (0, 2), True, False, 3),
     )  # fmt: skip
 

@@ -99,9 +99,6 @@ fn average_pool(call: &mut Call, count: usize) -> Done<Vec<V>> {
         if call.has("divisor_override") { Some(call.int("divisor_override")?) } else { None };
     let whole = divisor.is_some() || call.bool("count_include_pad")?;
     let is_clipped = !flags.is_empty();
-    if is_clipped && count == 3 {
-        return unsupported("ceil_mode over three dims");
-    }
     flags.push(key("count_include_pad", whole));
     let size: i64 = windows.kernel.iter().filter_map(Dim::as_int).product();
     of_batch(call, count, |call, x| {
