@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Records small programs of JAX as StableHLO text, and what JAX computes.
 
-    scripts/jax_programs.py            # writes import/tests/stablehlo/
+    scripts/jax_programs.py [NAME …]   # writes import/tests/stablehlo/, of these programs or of all
     scripts/jax_programs.py --check    # compares relaxc with JAX instead; exit code 1 where they differ
     scripts/jax_programs.py --large FOLDER    # writes a model of the size of GPT-2, an input, and what JAX computes
 
@@ -125,6 +125,56 @@ def order(x, i):
     )  # fmt: skip
 
 
+def regions(x, i, b):
+    """Regions of scalars that are applied to tensors: windows, reductions, sorts by several keys, gradients of pools."""
+    pool = lambda x, size: lax.reduce_window(x, -jnp.inf, lax.max, (1, size), (1, 2), "VALID")  # noqa: E731
+    gradient = lambda size: jax.grad(lambda x: (pool(x, size) ** 2).sum())(jnp.nan_to_num(x, posinf=3.0, neginf=-3.0))  # noqa: E731
+    both = lambda a, b: (lax.max(a[0], b[0]), lax.add(a[1], b[1]))  # noqa: E731
+    # The first of the greatest, and its element of the other operand.
+    first = lambda a, b: (jnp.where(a[0] >= b[0], a[0], b[0]), jnp.where(a[0] >= b[0], a[1], b[1]))  # noqa: E731
+    least = jnp.int32(-100)
+    return (
+        gradient(2), gradient(3), lax.cumlogsumexp(x, 1), lax.cumlogsumexp(x, 1, reverse=True), lax.cummax(x, 1), lax.cummin(i, 1, reverse=True),
+        *lax.reduce((i, x), (least, jnp.float32(0.5)), both, (1,)), *lax.reduce((i // 4, i), (least, least), first, (1,)),
+        *lax.reduce_window((i, x), (least, jnp.float32(-1)), first, (1, 3), (1, 1), ((0, 0), (1, 1))), *lax.sort((i // 4, x, i), 1, num_keys=2),
+        *lax.sort((b, i // 4, x), 1, num_keys=3), *lax.approx_max_k(x[:, :2], 2), *lax.approx_min_k(jnp.abs(i).astype(jnp.float32), 3),
+        b.at[:, 1].max(i[:, 2] > 0), b.at[:, 0].min(b[:, 3]),
+    )  # fmt: skip
+
+
+def bits(x, i):
+    """Elements as bits, and what is made of bits, random numbers among it."""
+    wild = jnp.concatenate((i * 98765432, jnp.array([[0, 1, -1, 0x7F800000, -0x800000, 0x7FFFFF]])))
+    # XLA takes numbers below all normal ones for zeros.
+    wide, small = lax.bitcast_convert_type(wild, jnp.float32), x * 2.0**-120
+    halves = (x.astype(jnp.float16), (x * 2.0**-15).astype(jnp.float16), x.astype(jnp.bfloat16))
+    key = jax.random.key(7)
+    return (
+        wide, *(lax.bitcast_convert_type(y, jnp.int32) for y in (x, small, x * 1e30, jnp.nan_to_num(wide))), (lax.bitcast_convert_type(x, jnp.uint32) >> 23).astype(jnp.int32),
+        *(lax.bitcast_convert_type(half, jnp.int16).astype(jnp.int32) for half in halves),
+        lax.bitcast_convert_type(lax.bitcast_convert_type((jnp.abs(i) * 3000).astype(jnp.int16), jnp.float16), jnp.int16).astype(jnp.int32),
+        lax.population_count(wild), lax.population_count(wild.astype(jnp.uint8)).astype(jnp.int32), lax.reduce_precision(x * 1.001, 5, 10),
+        lax.reduce_precision(x * 2.0**-14, 5, 10), lax.reduce_precision(x * 4e4, 5, 10), jnp.nextafter(x, jnp.flip(x, 1)),
+        jax.random.uniform(key, (3, 4)), jax.random.normal(key, (2, 3)), jax.random.randint(key, (5,), -9, 9),
+    )  # fmt: skip
+
+
+def solved(x):
+    """Triangular systems, and factors of symmetric matrices, with and without one."""
+    a = x.T @ x + 2 * jnp.eye(6)
+    # Of the last one a later pivot is negative.
+    both = jnp.stack((a, -a, a.at[3, 3].add(-1000.0)))
+    solve = lax.linalg.triangular_solve
+    flags = [(left, lower, turned, unit) for left in (True, False) for lower in (True, False) for turned in (True, False) for unit in (True, False)]
+    systems = [
+        solve(a, x.T if left else x, left_side=left, lower=lower, transpose_a=turned, unit_diagonal=unit) for left, lower, turned, unit in flags
+    ]
+    return (
+        *systems, solve(both, both * 0.5, left_side=True, lower=True), jnp.linalg.cholesky(a), jnp.linalg.cholesky(both), jnp.linalg.cholesky(a, upper=True),
+        jnp.linalg.cholesky(a[:1, :1]), jnp.linalg.cholesky(a[:0, :0]),
+    )  # fmt: skip
+
+
 def loops(x):
     total, partial = lax.scan(lambda carry, row: (carry + row, carry * row), jnp.zeros(5), x.T[:3, :1] * jnp.ones(5))
     power = lax.fori_loop(0, 5, lambda at, y: y * 0.5 + at, x)
@@ -203,6 +253,9 @@ PROGRAMS: dict[str, Case] = {
     "dims": (dims, ("n, 6",), ("mod(n, 4) == 0",), lambda n: (finite(n, 6),), ({"n": 4}, {"n": 12})),
     "relation": (relation, ("b, 2*n + 1", "n"), (), lambda b, n: (finite(b, 2 * n + 1), finite(n)), ({"b": 1, "n": 1}, {"b": 3, "n": 5})),
     "order": (order, ("n, 6", "n, 6"), (), lambda n: (floats(n, 6), ints(n, 6)), N),
+    "regions": (regions, ("n, 6", "n, 6", "n, 6"), (), lambda n: (floats(n, 6), ints(n, 6), bools(n, 6)), N),
+    "bits": (bits, ("n, 6", "n, 6"), (), lambda n: (floats(n, 6), ints(n, 6)), N),
+    "solved": (solved, ("n, 6",), (), lambda n: (finite(n, 6),), N),
     "loops": (loops, ("n, 6",), (), lambda n: (finite(n, 6),), N),
     "scanned": (scanned, ("n, 3",), (), lambda n: (finite(n, 3),), ({"n": 1}, {"n": 2}, {"n": 7}, {"n": 40})),
     "elements": (elements, ("n, 6", "n, 6", "n, 6"), (), lambda n: (floats(n, 6), ints(n, 6), bools(n, 6)), N),
@@ -237,9 +290,11 @@ def text_of(program: Any) -> str:
     return re.sub(r'"/[^"]*/([^"/]+)"', r'"\1"', program.mlir_module())
 
 
-def record() -> None:
+def record(names: list[str]) -> None:
     FOLDER.mkdir(parents=True, exist_ok=True)
     for name, case in PROGRAMS.items():
+        if names and name not in names:
+            continue
         function, _, _, arguments, sizes = case
         (FOLDER / f"{name}.mlir").write_text(text_of(exported(case)))
         cases = []
@@ -301,6 +356,7 @@ def write_large(folder: pathlib.Path) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="the programs that are written; all of them without one")
     parser.add_argument("--check", action="store_true", help="compare relaxc with JAX")
     parser.add_argument("--large", type=pathlib.Path, metavar="FOLDER", help="write a large model there")
     args = parser.parse_args()
@@ -309,7 +365,7 @@ def main() -> int:
     if args.large:
         write_large(args.large)
         return 0
-    record()
+    record(args.names)
     return 0
 
 

@@ -39,8 +39,8 @@ macro_rules! recorded {
 }
 
 recorded! {
-    mlp layer_norm attention embedding transformer conv channels_last dims relation order loops scanned elements
-    reductions indexing linear constants no_rows no_sums
+    mlp layer_norm attention embedding transformer conv channels_last dims relation order regions bits solved loops scanned
+    elements reductions indexing linear constants no_rows no_sums
 }
 
 /// JAX's assertions on the inputs are types of the parameters, whose traps name the dim.

@@ -124,7 +124,7 @@ pub(crate) fn neutral(operator: &str, dtype: DType) -> Number {
     };
     match operator {
         "multiply" => Number::Int(1),
-        "maximum" => least,
+        "maximum" | "log_add_exp" => least,
         "minimum" => greatest,
         "logical_and" => Number::Int(1),
         _ => Number::Int(0),

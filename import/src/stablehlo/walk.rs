@@ -52,6 +52,8 @@ pub(super) struct Walk<'m> {
     pub(super) unnamed: BTreeMap<String, String>,
     places: Places<'m>,
     missing: BTreeMap<(String, String, bool), BTreeMap<usize, String>>,
+    /// Whether a region of scalars is executed on tensors, whose elements its types are those of.
+    lifted: bool,
     /// Operations executed so far.
     pub(super) count: usize,
     depth: usize,
@@ -76,6 +78,7 @@ impl<'m> Walk<'m> {
             unnamed: BTreeMap::new(),
             places: Places::new(module),
             missing: BTreeMap::new(),
+            lifted: false,
             count: 0,
             depth: 0,
         }
@@ -135,6 +138,19 @@ impl<'m> Walk<'m> {
         let results = self.block(scope, names(&region.params), &region.ops, values)?;
         let all = results.into_iter().collect::<Option<Vec<V>>>();
         all.ok_or_else(|| Reason::Unsupported("a region of which a part is missing".to_owned()))
+    }
+
+    /// What a region of scalars computes of the elements of tensors.
+    pub(super) fn region_on_tensors(
+        &mut self,
+        scope: &mut Scope<'m>,
+        region: &'m Region,
+        values: &[V],
+    ) -> Done<Vec<V>> {
+        let outer = std::mem::replace(&mut self.lifted, true);
+        let results = self.region(scope, region, values);
+        self.lifted = outer;
+        results
     }
 
     fn ops(&mut self, scope: &mut Scope<'m>, ops: &'m [Op]) -> Done<Values> {
@@ -299,6 +315,10 @@ impl<'m> Walk<'m> {
             }
             let (dims, dtype) = tensor_type(r#type)?;
             let own = self.builder.dims(v);
+            if self.lifted && dims.is_empty() && self.builder.dtype(v) == dtype {
+                compared.push(Some(v));
+                continue;
+            }
             if self.builder.dtype(v) != dtype || own.len() != dims.len() {
                 return invalid(format!(
                     "its result has the type tensor of rank {} of {dtype}, and is of rank {} of {}",

@@ -271,6 +271,17 @@ fn reduce_precision(call: &mut Call) -> Done<Vec<V>> {
             let narrow = convert(call, x, DType::BF16)?;
             Ok(vec![convert(call, narrow, DType::F32)?])
         }
+        // Numbers below all normal ones are zeros there.
+        (DType::F32, "e5m10") => {
+            let narrow = convert(call, x, DType::F16)?;
+            let wide = convert(call, narrow, DType::F32)?;
+            let (size, least) =
+                (call.call("abs", &[wide.into()])?, like(call, wide, 2_f64.powi(-14)));
+            let is_small = call.call("less", &[size.into(), least])?;
+            let zero = like(call, wide, 0.0);
+            let zero = call.call("multiply", &[wide.into(), zero])?;
+            Ok(vec![call.call("where", &[is_small.into(), zero.into(), wide.into()])?])
+        }
         (dtype, format) => unsupported(format!("{dtype} to {format}")),
     }
 }

@@ -1,12 +1,15 @@
 //! The operations of StableHLO, by family: how each is composed of operators of the language.
 
+mod bits;
 mod contraction;
 mod control;
 mod convolution;
 mod creation;
 mod elementwise;
+mod folded;
 mod gather;
 mod integer;
+mod linalg;
 mod movement;
 mod order;
 mod pattern;
@@ -20,11 +23,13 @@ use super::call::Row;
 use crate::rows::{Table, find, names};
 
 const FAMILIES: &[Table<Row>] = &[
+    bits::ROWS,
     contraction::ROWS,
     control::ROWS,
     convolution::ROWS,
     creation::ROWS,
     elementwise::ROWS,
+    folded::ROWS,
     gather::ROWS,
     integer::ROWS,
     movement::ROWS,
@@ -49,7 +54,8 @@ pub(super) fn custom(target: &str) -> Option<Row> {
     match target {
         "shape_assertion" => Some(super::assertions::assertion),
         "Sharding" | "annotate_device_placement" => Some(elementwise::identity),
-        _ => None,
+        "ApproxTopK" => Some(order::approximate_top_k),
+        _ => linalg::row(target),
     }
 }
 

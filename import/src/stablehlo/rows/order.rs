@@ -1,4 +1,4 @@
-//! Sorts by one key, and the greatest elements.
+//! Sorts, and the greatest elements.
 
 use super::super::call::{Call, Row, int};
 use super::super::syntax::{Attribute, Op, Region};
@@ -13,20 +13,52 @@ use relax_syntax::dtype::DType;
 
 pub(super) const ROWS: &[(&str, Row)] = &[("sort", sort), ("chlo.top_k", top_k)];
 
-/// By which operand, and whether the greatest come first.
-fn order(region: &Region) -> Option<(usize, bool)> {
+/// By which operands, the first one first, and whether the greatest come first.
+fn keys(region: &Region) -> Option<Vec<(usize, bool)>> {
     let [ops @ .., end] = region.ops.as_slice() else { return None };
     let [result] = end.operands.as_slice() else { return None };
+    let mut keys = Vec::new();
+    let mut name = result.name.as_str();
     let made = |name: &str| ops.iter().find(|op| op.result.as_deref() == Some(name));
-    let compare = made(&result.name).filter(|op| op.name == "stablehlo.compare")?;
-    let descending = match direction(compare).ok()?.0 {
-        "LT" => false,
-        "GT" => true,
-        _ => return None,
-    };
-    let [left, right] = compare.operands.as_slice() else { return None };
+    // `a < a' or a = a' and …`
+    loop {
+        let op = made(name)?;
+        if op.name != "stablehlo.or" {
+            let (key, direction) = compared(region, ops, op)?;
+            keys.push((key, is_descending(direction)?));
+            return Some(keys);
+        }
+        let [first, rest] = op.operands.as_slice() else { return None };
+        let (key, direction) = compared(region, ops, made(&first.name)?)?;
+        let and = made(&rest.name).filter(|op| op.name == "stablehlo.and")?;
+        let [same, next] = and.operands.as_slice() else { return None };
+        if compared(region, ops, made(&same.name)?)? != (key, "EQ") {
+            return None;
+        }
+        keys.push((key, is_descending(direction)?));
+        name = &next.name;
+    }
+}
+
+fn is_descending(direction: &str) -> Option<bool> {
+    match direction {
+        "LT" => Some(false),
+        "GT" => Some(true),
+        _ => None,
+    }
+}
+
+/// The operand whose two elements are compared, and how.
+fn compared<'r>(region: &Region, ops: &[Op], op: &'r Op) -> Option<(usize, &'r str)> {
+    let direction = Some(op).filter(|op| op.name == "stablehlo.compare")?;
+    let direction = direction_of(direction)?;
+    let [left, right] = op.operands.as_slice() else { return None };
     let (left, right) = (key_of(region, ops, &left.name)?, key_of(region, ops, &right.name)?);
-    (right == left + 1 && left % 2 == 0).then_some((left / 2, descending))
+    (right == left + 1 && left % 2 == 0).then_some((left / 2, direction))
+}
+
+fn direction_of(op: &Op) -> Option<&str> {
+    direction(op).ok().map(|(direction, _)| direction)
 }
 
 /// The parameter that a side of the comparison is, maybe with one zero and one NaN, as JAX makes them.
@@ -51,21 +83,49 @@ fn key_of(region: &Region, ops: &[Op], name: &str) -> Option<usize> {
 
 fn sort(call: &mut Call) -> Done<Vec<V>> {
     let region = call.region(0)?;
-    let Some((by, descending)) = order(region).filter(|(by, _)| *by < call.args.len()) else {
+    let is_there = |by: &Vec<(usize, bool)>| by.iter().all(|(key, _)| *key < call.args.len());
+    let Some(by) = keys(region).filter(is_there) else {
         return unsupported(format!("its region: {}", summary(region)));
     };
-    let keys = call.args[by];
-    let axis = call.axis(&["dimension"], call.rank(keys))?;
-    if descending && call.dtype(keys).is_float() {
-        let order = descending_order(call, keys, axis)?;
-        return gathered(call, order, axis);
+    let axis = call.axis(&["dimension"], call.rank(call.args[by[0].0]))?;
+    if let ([(0, false)], 1) = (by.as_slice(), call.args.len()) {
+        let x = call.arg(0)?;
+        return Ok(vec![call.call("sort", &[x.into(), key("axis", axis)])?]);
     }
-    if call.args.len() == 1 && !descending {
-        return Ok(vec![call.call("sort", &[keys.into(), key("axis", axis)])?]);
+    // By the last key first: sorts by the others keep its order.
+    let mut order: Option<V> = None;
+    for (place, is_descending) in by.into_iter().rev() {
+        let keys = call.args[place];
+        let keys = match order {
+            None => keys,
+            Some(order) => at(call, keys, order, axis)?,
+        };
+        let next = ordered(call, keys, axis, is_descending)?;
+        order = Some(match order {
+            None => next,
+            Some(order) => at(call, order, next, axis)?,
+        });
     }
-    let wide = if call.dtype(keys) == DType::Bool { convert(call, keys, DType::I8)? } else { keys };
-    let order = argsort(call, wide, axis, descending)?;
-    gathered(call, order, axis)
+    match order {
+        Some(order) => gathered(call, order, axis),
+        None => invalid("there is no key"),
+    }
+}
+
+/// Places in the order of the elements, equal ones as they are.
+fn ordered(call: &mut Call, keys: V, axis: usize, is_descending: bool) -> Done<V> {
+    match call.dtype(keys) {
+        dtype if is_descending && dtype.is_float() => descending_order(call, keys, axis),
+        DType::Bool => {
+            let wide = convert(call, keys, DType::I8)?;
+            argsort(call, wide, axis, is_descending)
+        }
+        _ => argsort(call, keys, axis, is_descending),
+    }
+}
+
+fn at(call: &mut Call, x: V, order: V, axis: usize) -> Done<V> {
+    call.call("gather_elements", &[x.into(), order.into(), key("axis", axis)])
 }
 
 fn argsort(call: &mut Call, x: V, axis: usize, descending: bool) -> Done<V> {
@@ -76,7 +136,7 @@ fn argsort(call: &mut Call, x: V, axis: usize, descending: bool) -> Done<V> {
 fn gathered(call: &mut Call, order: V, axis: usize) -> Done<Vec<V>> {
     let mut sorted = Vec::new();
     for x in call.args.clone() {
-        sorted.push(call.call("gather_elements", &[x.into(), order.into(), key("axis", axis)])?);
+        sorted.push(at(call, x, order, axis)?);
     }
     Ok(sorted)
 }
@@ -85,11 +145,11 @@ fn gathered(call: &mut Call, order: V, axis: usize) -> Done<Vec<V>> {
 /// element is a number, after a sort by value.
 fn descending_order(call: &mut Call, x: V, axis: usize) -> Done<V> {
     let order = argsort(call, x, axis, true)?;
-    let sorted = call.call("gather_elements", &[x.into(), order.into(), key("axis", axis)])?;
+    let sorted = at(call, x, order, axis)?;
     let unknown = call.call("isnan", &[sorted.into()])?;
     let unknown = convert(call, unknown, DType::I8)?;
     let again = argsort(call, unknown, axis, true)?;
-    call.call("gather_elements", &[order.into(), again.into(), key("axis", axis)])
+    at(call, order, again, axis)
 }
 
 /// The `k` greatest elements along the last axis and their places.
@@ -106,15 +166,64 @@ fn top_k(call: &mut Call) -> Done<Vec<V>> {
     if k < 0 || over.as_int().is_some_and(|over| over > 0) {
         return invalid(format!("{k} elements of {extent}"));
     }
+    greatest(call, x, axis, k, true)
+}
+
+/// The first `k` elements in that order and their places.
+fn greatest(call: &mut Call, x: V, axis: usize, k: i64, is_descending: bool) -> Done<Vec<V>> {
     let (_, dtype) = call.result(1)?;
-    let order = if call.dtype(x).is_float() {
-        descending_order(call, x, axis)?
-    } else {
-        argsort(call, x, axis, true)?
-    };
+    let order = ordered(call, x, axis, is_descending)?;
     let args =
         [order.into(), Arg::from(vec![axis as i64]), Arg::from(vec![0_i64]), Arg::from(vec![k])];
     let places = call.call("strided_slice", &args)?;
-    let values = call.call("gather_elements", &[x.into(), places.into(), key("axis", axis)])?;
+    let values = at(call, x, places, axis)?;
     Ok(vec![values, convert(call, places, dtype)?])
+}
+
+/// The greatest or least elements and their places, all of which are found: an exact result is one with any recall.
+pub(super) fn approximate_top_k(call: &mut Call) -> Done<Vec<V>> {
+    let (x, places) = call.two()?;
+    let Some(Attribute::Dictionary(fields)) = call.attribute("mhlo.backend_config") else {
+        return invalid("`mhlo.backend_config` is missing");
+    };
+    let number = |name: &str| {
+        fields
+            .get(name)
+            .and_then(int)
+            .ok_or_else(|| Reason::Invalid(format!("`{name}` is missing")))
+    };
+    let (axis, k) = (number("reduction_dim")?, number("top_k")?);
+    let axis = usize::try_from(axis).ok().filter(|&axis| axis < call.rank(x));
+    let Some(axis) = axis else { return invalid("`reduction_dim` is no dim of its operand") };
+    // Two more operands are the symbolic shapes of the results.
+    let is_symbolic = call.attribute("indices_of_shape_operands").is_some();
+    if call.args.len() != if is_symbolic { 6 } else { 4 }
+        || call.walk.counts.get(&places) != Some(&axis)
+    {
+        return unsupported("other operands than elements and their places");
+    }
+    let name = match call.attribute("called_computations") {
+        Some(Attribute::List(items)) => match items.as_slice() {
+            [Attribute::Symbol(name)] => name,
+            _ => return invalid("it must have one computation"),
+        },
+        _ => return invalid("its computation is missing"),
+    };
+    let compare = call.walk.module.functions.get(name).and_then(|function| {
+        let [op, end] = function.ops.as_slice() else { return None };
+        let params: Vec<&str> = function.params.iter().map(|param| param.name.as_str()).collect();
+        let read: Vec<&str> = op.operands.iter().map(|operand| operand.name.as_str()).collect();
+        let gives = end.operands.len() == 1 && op.result.as_ref() == Some(&end.operands[0].name);
+        let is_plain =
+            gives && params.get(..2) == Some(&read[..]) && op.name == "stablehlo.compare";
+        is_plain.then(|| direction_of(op)).flatten().and_then(is_descending)
+    });
+    let Some(is_descending) = compare else {
+        return unsupported(format!("the computation @{name}"));
+    };
+    let (made, _) = call.result(0)?;
+    if made.get(axis) != Some(&Some(k)) {
+        return unsupported("results that are not aggregated");
+    }
+    greatest(call, x, axis, k, is_descending)
 }

@@ -1,7 +1,6 @@
 //! Reductions over axes, and the places of greatest and least elements.
 
 use super::super::call::{Call, Row};
-use super::elementwise::applied;
 use super::pattern::{binary, normal};
 use crate::argument::{Arg, key};
 use crate::builder::V;
@@ -18,13 +17,16 @@ pub(super) const ROWS: &[(&str, Row)] = &[("reduce", reduce)];
 fn reduce(call: &mut Call) -> Done<Vec<V>> {
     let x = call.arg(0)?;
     let axes = call.axes(&["dimensions"], call.rank(x))?;
-    if call.args.len() == 4 {
-        return places(call, &axes);
+    if call.args.len() == 4
+        && let Some(results) = places(call, &axes)?
+    {
+        return Ok(results);
+    }
+    let is_other = call.op.regions.first().is_some_and(|region| binary(region).is_err());
+    if call.args.len() != 2 || is_other {
+        return super::folded::reduced(call, &axes);
     }
     let (x, init) = call.two()?;
-    if call.args.len() != 2 {
-        return unsupported(format!("{} operands", call.args.len() / 2));
-    }
     let operator = operator(call)?;
     let reduced = fold(call, &operator, x, init, &axes)?;
     Ok(vec![reduced])
@@ -105,10 +107,10 @@ fn never_empty(call: &mut Call, operator: &str, x: V, neutral: V, axes: &[usize]
     Ok(x)
 }
 
-/// `argmax` and `argmin` as JAX writes them: values and places from 0 on, the first of equal ones and of NaNs.
-fn places(call: &mut Call, axes: &[usize]) -> Done<Vec<V>> {
+/// `argmax` and `argmin` as JAX writes them: values and places from 0 on, the first of equal ones and of NaNs. None of another region.
+fn places(call: &mut Call, axes: &[usize]) -> Done<Option<Vec<V>>> {
     let (x, places, init) = (call.arg(0)?, call.arg(1)?, call.arg(2)?);
-    let [axis] = *axes else { return unsupported("two results over several axes") };
+    let [axis] = *axes else { return Ok(None) };
     let region = call.region(0)?;
     let counts = call.walk.counts.get(&places) == Some(&axis);
     let form = normal(region);
@@ -126,24 +128,16 @@ fn places(call: &mut Call, axes: &[usize]) -> Done<Vec<V>> {
         );
         form == floats || form == ints
     });
-    let Some((_, place_of, value_of)) = operator.filter(|_| counts) else {
-        return unsupported("two results by another region than that of argmax or argmin");
-    };
+    let Some((_, place_of, value_of)) = operator.filter(|_| counts) else { return Ok(None) };
     let dtype = call.dtype(x);
     let by = if value_of == "max" { "maximum" } else { "minimum" };
     if !is_neutral(call, init, by, dtype) {
-        return unsupported("an initial value that may be the result");
+        return Ok(None);
     }
     let wide = if dtype == DType::Bool { convert(call, x, DType::I8)? } else { x };
     let place = call.call(place_of, &[wide.into(), key("axis", axis)])?;
     let (_, wanted) = call.result(1)?;
     let place = convert(call, place, wanted)?;
     let value = call.call(value_of, &[x.into(), key("axis", vec![axis as i64])])?;
-    Ok(vec![value, place])
-}
-
-/// Used by windows: two values combined.
-pub(super) fn combined(call: &mut Call, operator: &str, x: V, y: V) -> Done<V> {
-    let operator = on_elements(operator, call.dtype(x))?;
-    applied(call, operator, x, y)
+    Ok(Some(vec![value, place]))
 }

@@ -64,8 +64,22 @@ fn scatter(call: &mut Call) -> Done<Vec<V>> {
     let (x, indices, updates) = (call.arg(0)?, call.arg(1)?, call.arg(2)?);
     let reduction = reduction(call)?;
     if call.dtype(x) == DType::Bool && reduction != "update" {
-        return unsupported("bools");
+        let reduction = match reduction {
+            "add" | "max" => "max",
+            _ => "min",
+        };
+        let (x, updates) = (convert(call, x, DType::U8)?, convert(call, updates, DType::U8)?);
+        let result = scattered(call, (x, indices, updates), reduction)?;
+        return Ok(vec![convert(call, result, DType::Bool)?]);
     }
+    Ok(vec![scattered(call, (x, indices, updates), reduction)?])
+}
+
+fn scattered(
+    call: &mut Call,
+    (x, indices, updates): (V, V, V),
+    reduction: &'static str,
+) -> Done<V> {
     let numbers = numbers(call)?;
     let (own, given) = (call.dims(x), call.dims(updates));
     let rank = own.len();
@@ -123,7 +137,7 @@ fn scatter(call: &mut Call) -> Done<Vec<V>> {
             shape: &shape,
         },
     )?;
-    Ok(vec![write(call, x, &indexed, columns, outside, updates, reduction)?])
+    write(call, x, &indexed, columns, outside, updates, reduction)
 }
 
 /// Where the updates go.

@@ -2,21 +2,28 @@
 //! window, combined element by element.
 
 use super::super::call::{Call, Row};
-use super::super::syntax::Attribute;
+use super::super::syntax::{Attribute, Region};
+use super::elementwise::applied;
 use super::movement::padded;
-use super::pattern::binary;
-use super::reduce::{combined, is_neutral, on_elements};
+use super::pattern::{binary, normal};
+use super::reduce::{is_neutral, on_elements};
 use crate::argument::{Arg, key};
 use crate::builder::V;
 use crate::operators::arithmetic::pair;
 use crate::reason::{Done, invalid, unsupported};
 use relax_syntax::dim::{Dim, DimOp};
+use relax_syntax::dtype::DType;
 
 pub(super) const ROWS: &[(&str, Row)] = &[
     ("reduce_window", |call| {
-        let windows = fixed(call)?;
-        let operator = binary(call.region(0)?)?;
-        reduce_window(call, &operator, windows)
+        let (windows, region) = (fixed(call)?, call.region(0)?);
+        windows.fit(call)?;
+        let operator =
+            if is_log_add_exp(region) { Ok(LOG_ADD_EXP.to_owned()) } else { binary(region) };
+        match operator {
+            Ok(operator) if call.args.len() == 2 => reduce_window(call, &operator, windows),
+            _ => super::folded::windows(call, &windows),
+        }
     }),
     ("dynamic_reduce_window", dynamic),
 ];
@@ -24,16 +31,45 @@ pub(super) const ROWS: &[(&str, Row)] = &[
 /// Places of a window that are written out.
 const MOST: i64 = 512;
 
-struct Windows {
+/// The name of a region that JAX has no operation for.
+const LOG_ADD_EXP: &str = "log_add_exp";
+
+/// `log(exp(a) + exp(b))` as JAX writes it.
+fn is_log_add_exp(region: &Region) -> bool {
+    let form = "maximum 0 1; subtract 0 1; compare NE 3 3; add 0 1; abs 3; negate 6; exponential 7; log_plus_one 8; add 2 9; \
+                select 4 5 10; return 11; ";
+    normal(region) == form
+}
+
+pub(super) struct Windows {
     size: Vec<Dim>,
     strides: Vec<Dim>,
     base_dilations: Vec<Dim>,
     dilations: Vec<Dim>,
     /// Before and after, an axis after the other.
-    padding: Vec<Dim>,
+    pub(super) padding: Vec<Dim>,
 }
 
-fn fixed(call: &Call) -> Done<Windows> {
+impl Windows {
+    fn fit(&self, call: &Call) -> Done<()> {
+        let rank = call.rank(call.arg(0)?);
+        let lists = [&self.size, &self.strides, &self.base_dilations, &self.dilations];
+        match lists.iter().all(|list| list.len() == rank) && self.padding.len() == 2 * rank {
+            true => Ok(()),
+            false => unsupported("windows of another rank"),
+        }
+    }
+
+    /// Before, after and between the elements of each axis.
+    pub(super) fn pads(&self, call: &mut Call) -> [Vec<Dim>; 3] {
+        let low = self.padding.iter().step_by(2).cloned().collect();
+        let high = self.padding.iter().skip(1).step_by(2).cloned().collect();
+        let between = |dilation| call.dim(DimOp::Sub, dilation, &Dim::Int(1));
+        [low, high, self.base_dilations.iter().map(between).collect()]
+    }
+}
+
+pub(super) fn fixed(call: &Call) -> Done<Windows> {
     let rank = call.rank(call.arg(0)?);
     let ones = vec![1; rank];
     let list = |name: &str| -> Done<Vec<Dim>> {
@@ -80,37 +116,31 @@ fn dynamic(call: &mut Call) -> Done<Vec<V>> {
 
 fn reduce_window(call: &mut Call, operator: &str, windows: Windows) -> Done<Vec<V>> {
     let (x, init) = call.two()?;
-    let rank = call.rank(x);
-    let lists = [&windows.size, &windows.strides, &windows.base_dilations, &windows.dilations];
-    let fits = lists.iter().all(|list| list.len() == rank) && windows.padding.len() == 2 * rank;
-    if call.args.len() != 2 && call.args.len() != 7 || !fits {
-        return unsupported("several operands, or windows of another rank");
-    }
-    let elementwise = on_elements(operator, call.dtype(x))?;
-    let is_neutral = is_neutral(call, init, elementwise, call.dtype(x));
-    if is_neutral && let Some(prefix) = prefix(call, elementwise, x, &windows)? {
+    windows.fit(call)?;
+    let dtype = call.dtype(x);
+    let elementwise = on_window(operator, dtype)?;
+    let is_neutral = is_neutral(call, init, elementwise, dtype);
+    if is_neutral && let Some(prefix) = prefix(call, elementwise, (x, init), &windows)? {
         return Ok(vec![prefix]);
     }
-    let low: Vec<Dim> = windows.padding.iter().step_by(2).cloned().collect();
-    let high: Vec<Dim> = windows.padding.iter().skip(1).step_by(2).cloned().collect();
-    let interior: Vec<Dim> = windows
-        .base_dilations
-        .iter()
-        .map(|dilation| call.dim(DimOp::Sub, dilation, &Dim::Int(1)))
-        .collect();
+    let [low, high, interior] = windows.pads(call);
     let x = padded(call, x, init, [&low, &high, &interior])?;
-    let reduced = written_out(call, operator, x, &windows)?;
+    let reduced = written_out(call, elementwise, x, &windows)?;
     // Each window begins with the initial value, which padding is too.
     Ok(vec![if is_neutral { reduced } else { pair(call, elementwise, reduced, init)? }])
 }
 
+fn on_window(operator: &str, dtype: DType) -> Done<&'static str> {
+    if operator == LOG_ADD_EXP { Ok(LOG_ADD_EXP) } else { on_elements(operator, dtype) }
+}
+
 /// Along one axis: each element with all those before it, or with all those behind it.
-fn prefix(call: &mut Call, elementwise: &str, x: V, windows: &Windows) -> Done<Option<V>> {
-    let operator = match elementwise {
-        "add" => "cumsum",
-        "multiply" => "cumprod",
-        _ => return Ok(None),
-    };
+fn prefix(
+    call: &mut Call,
+    elementwise: &str,
+    (x, init): (V, V),
+    windows: &Windows,
+) -> Done<Option<V>> {
     let one = Dim::Int(1);
     let lists = [&windows.strides, &windows.base_dilations, &windows.dilations];
     if lists.iter().any(|list| list.iter().any(|dim| *dim != one)) {
@@ -136,14 +166,57 @@ fn prefix(call: &mut Call, elementwise: &str, x: V, windows: &Windows) -> Done<O
         true => Ok(x),
         false => call.call("flip", &[x.into(), key("axis", axis)]),
     };
+    let operator = match elementwise {
+        "add" => "cumsum",
+        "multiply" => "cumprod",
+        _ => {
+            let Some(extent) = own[axis].as_int() else { return Ok(None) };
+            let x = flip(call, x)?;
+            let scanned = scan(call, elementwise, (x, init), (axis, extent))?;
+            return flip(call, scanned).map(Some);
+        }
+    };
     let x = flip(call, x)?;
     let dtype = call.dtype(x);
     let sums = call.call(operator, &[x.into(), key("axis", axis), key("dtype", dtype)])?;
     flip(call, sums).map(Some)
 }
 
-/// A strided part for each place of the window.
-fn written_out(call: &mut Call, operator: &str, x: V, windows: &Windows) -> Done<V> {
+/// Each element with all those before it, in as many steps as the logarithm of the extent: after each of them an element has combined
+/// twice as many.
+fn scan(
+    call: &mut Call,
+    elementwise: &str,
+    (mut x, neutral): (V, V),
+    (axis, extent): (usize, i64),
+) -> Done<V> {
+    let mut shift = 1;
+    while shift < extent {
+        let mut dims = call.dims(x);
+        dims[axis] = Dim::Int(shift);
+        let first = call.call_kept("broadcast_to", &[neutral.into(), Arg::Shape(dims)])?;
+        let args = [
+            x.into(),
+            Arg::from(vec![axis as i64]),
+            Arg::from(vec![0_i64]),
+            Arg::from(vec![extent - shift]),
+        ];
+        let kept = call.call("strided_slice", &args)?;
+        let before = call.call("concat", &[vec![first, kept].into(), key("axis", axis)])?;
+        x = pair(call, elementwise, before, x)?;
+        shift *= 2;
+    }
+    Ok(x)
+}
+
+/// The places of a window that are written out: how many windows there are along each axis, and where the first one has each element.
+pub(super) struct Places {
+    pub(super) lengths: Vec<Dim>,
+    pub(super) begins: Vec<Vec<i64>>,
+    pub(super) strides: Vec<i64>,
+}
+
+pub(super) fn places(call: &mut Call, dims: &[Dim], windows: &Windows) -> Done<Places> {
     let numbers = |list: &[Dim]| list.iter().map(Dim::as_int).collect::<Option<Vec<i64>>>();
     let (Some(size), Some(strides), Some(dilations)) =
         (numbers(&windows.size), numbers(&windows.strides), numbers(&windows.dilations))
@@ -158,43 +231,55 @@ fn written_out(call: &mut Call, operator: &str, x: V, windows: &Windows) -> Done
     if count.is_none_or(|count| !(1..=MOST).contains(&count)) {
         return unsupported(format!("a window of more than {MOST} elements"));
     }
-    let own = call.dims(x);
     let mut lengths = Vec::new();
-    for axis in 0..own.len() {
+    for axis in 0..dims.len() {
         let reach = (size[axis] - 1) * dilations[axis] + 1;
-        let room = call.dim(DimOp::Sub, &own[axis], &Dim::Int(reach));
+        let room = call.dim(DimOp::Sub, &dims[axis], &Dim::Int(reach));
         let steps = call.dim(DimOp::FloorDiv, &room, &Dim::Int(strides[axis]));
         let count = call.dim(DimOp::Add, &steps, &Dim::Int(1));
         lengths.push(call.dim(DimOp::Max, &count, &Dim::Int(0)));
     }
-    let mut result = None;
-    let mut place = vec![0; own.len()];
-    for _ in 0..count.unwrap_or(0) {
-        let (mut begins, mut ends) = (Vec::new(), Vec::new());
-        for axis in 0..own.len() {
-            let begin = place[axis] * dilations[axis];
-            let length = call.dim(DimOp::Mul, &lengths[axis], &Dim::Int(strides[axis]));
-            ends.push(call.dim(DimOp::Add, &length, &Dim::Int(begin - strides[axis] + 1)));
-            begins.push(Dim::Int(begin));
-        }
+    let mut begins = vec![Vec::new()];
+    for (&extent, &dilation) in size.iter().zip(&dilations) {
+        let longer = |begin: &Vec<i64>| {
+            let begin = begin.clone();
+            (0..extent).map(move |at| [begin.as_slice(), &[at * dilation]].concat())
+        };
+        begins = begins.iter().flat_map(longer).collect();
+    }
+    Ok(Places { lengths, begins, strides })
+}
+
+/// The element of all windows that the first one has there.
+pub(super) fn part(call: &mut Call, x: V, places: &Places, begin: &[i64]) -> Done<V> {
+    let mut ends = Vec::new();
+    for (axis, begin) in begin.iter().enumerate() {
+        let stride = places.strides[axis];
+        let length = call.dim(DimOp::Mul, &places.lengths[axis], &Dim::Int(stride));
+        let end = call.dim(DimOp::Add, &length, &Dim::Int(begin - stride + 1));
         // No window: the end is before the begin, and not counted from the end.
-        let ends = ends.iter().map(|end| call.dim(DimOp::Max, end, &Dim::Int(0))).collect();
-        let axes: Vec<i64> = (0..own.len() as i64).collect();
-        let args =
-            [x.into(), axes.into(), Arg::Dims(begins), Arg::Dims(ends), strides.clone().into()];
-        let part = call.call("strided_slice", &args)?;
-        call.values[part.0].dims.clone_from(&lengths);
+        ends.push(call.dim(DimOp::Max, &end, &Dim::Int(0)));
+    }
+    let axes: Vec<i64> = (0..begin.len() as i64).collect();
+    let begins = begin.iter().copied().map(Dim::Int).collect();
+    let strides = places.strides.clone().into();
+    let args = [x.into(), axes.into(), Arg::Dims(begins), Arg::Dims(ends), strides];
+    let part = call.call("strided_slice", &args)?;
+    call.values[part.0].dims.clone_from(&places.lengths);
+    Ok(part)
+}
+
+/// A strided part for each place of the window.
+fn written_out(call: &mut Call, elementwise: &str, x: V, windows: &Windows) -> Done<V> {
+    let dims = call.dims(x);
+    let places = places(call, &dims, windows)?;
+    let mut result = None;
+    for begin in &places.begins {
+        let part = part(call, x, &places, begin)?;
         result = Some(match result {
             None => part,
-            Some(so_far) => combined(call, operator, so_far, part)?,
+            Some(so_far) => applied(call, elementwise, so_far, part)?,
         });
-        for axis in (0..own.len()).rev() {
-            place[axis] += 1;
-            if place[axis] < size[axis] {
-                break;
-            }
-            place[axis] = 0;
-        }
     }
     result.ok_or(crate::reason::Reason::Invalid("an empty window".to_owned()))
 }
