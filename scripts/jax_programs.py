@@ -160,10 +160,11 @@ def bits(x, i):
 
 
 def solved(x):
-    """Triangular systems, and factors of symmetric matrices, with and without one."""
+    """Triangular systems, factors of symmetric matrices, with and without one, and factors with pivots."""
     a = x.T @ x + 2 * jnp.eye(6)
     # Of the last one a later pivot is negative.
     both = jnp.stack((a, -a, a.at[3, 3].add(-1000.0)))
+    wide = jnp.flip(a, 0)[:4] - 1.5
     solve = lax.linalg.triangular_solve
     flags = [(left, lower, turned, unit) for left in (True, False) for lower in (True, False) for turned in (True, False) for unit in (True, False)]
     systems = [
@@ -171,7 +172,8 @@ def solved(x):
     ]
     return (
         *systems, solve(both, both * 0.5, left_side=True, lower=True), jnp.linalg.cholesky(a), jnp.linalg.cholesky(both), jnp.linalg.cholesky(a, upper=True),
-        jnp.linalg.cholesky(a[:1, :1]), jnp.linalg.cholesky(a[:0, :0]),
+        jnp.linalg.cholesky(a[:1, :1]), jnp.linalg.cholesky(a[:0, :0]), *lax.linalg.lu(jnp.flip(both, 1) + 0.25), *lax.linalg.lu(wide), *lax.linalg.lu(wide.T),
+        *lax.linalg.lu(wide[:, :0]), *lax.linalg.lu(wide.at[:, 1].set(0.0)), jnp.linalg.solve(both, x.T), jnp.linalg.inv(a), jnp.linalg.det(both[:, :3, :3]),
     )  # fmt: skip
 
 

@@ -4,9 +4,9 @@ use super::super::call::{Call, Row, int};
 use super::super::syntax::Attribute;
 use crate::argument::{Arg, key};
 use crate::builder::V;
-use crate::operators::arithmetic::pair;
+use crate::operators::arithmetic::{broadcast_call, pair};
 use crate::operators::elementwise::convert;
-use crate::operators::shape::permuted;
+use crate::operators::shape::{permuted, reshape};
 use crate::reason::{Done, Reason, unsupported};
 use relax_semantics::tensor::{Number, Tensor};
 use relax_syntax::dim::Dim;
@@ -17,11 +17,12 @@ pub(super) fn row(target: &str) -> Option<Row> {
     match target {
         "lapack_strsm_ffi" | "lapack_dtrsm_ffi" => Some(triangular_solve),
         "lapack_spotrf_ffi" | "lapack_dpotrf_ffi" => Some(cholesky),
+        "lapack_sgetrf_ffi" | "lapack_dgetrf_ffi" => Some(triangular_factors),
         _ => None,
     }
 }
 
-/// The largest matrix, of which each row is a step.
+/// The most rows of a matrix, of which each is a step.
 const MOST: i64 = 64;
 
 /// A letter among the arguments, as LAPACK has them.
@@ -34,15 +35,23 @@ fn letter(call: &Call, name: &str) -> Done<char> {
     letter.ok_or_else(|| Reason::Invalid(format!("`{name}` is missing")))
 }
 
-/// The number of rows of a square matrix.
-fn size_of(call: &Call, x: V) -> Done<i64> {
+/// The rows and columns of a matrix, which are numbers.
+fn extents_of(call: &Call, x: V) -> Done<(i64, i64)> {
     let dims = call.dims(x);
     let Some([rows, columns]) = dims.last_chunk::<2>() else {
         return unsupported("a matrix of rank 0 or 1");
     };
     match (rows.as_int(), columns.as_int()) {
-        (Some(rows), Some(columns)) if rows == columns && rows <= MOST => Ok(rows),
-        _ => unsupported(format!(
+        (Some(rows), Some(columns)) => Ok((rows, columns)),
+        _ => unsupported(format!("a matrix of {rows} by {columns}")),
+    }
+}
+
+/// The number of rows of a square matrix.
+fn size_of(call: &Call, x: V) -> Done<i64> {
+    match extents_of(call, x)? {
+        (rows, columns) if rows == columns && rows <= MOST => Ok(rows),
+        (rows, columns) => unsupported(format!(
             "a matrix of {rows} by {columns}, of more than {MOST} rows or not square"
         )),
     }
@@ -124,24 +133,18 @@ fn cholesky(call: &mut Call) -> Done<Vec<V>> {
     let given = if is_lower { x } else { turned(call, x)? };
     let mut rest = convert(call, given, DType::F64)?;
     let (_, wanted) = call.result(1)?;
-    let zero = call.constant(Tensor::scalar(wanted, Number::Int(0)));
     let batch = dims[..axis].to_vec();
-    let mut failed = spread(call, zero, batch.clone())?;
+    let mut failed = none_failed(call, wanted, batch.clone())?;
     let mut columns = Vec::new();
     for at in 0..n {
         let column = cut(call, rest, axis + 1, at, at + 1)?;
         let pivot = cut(call, column, axis, at, at + 1)?;
         let root = call.call("sqrt", &[pivot.into()])?;
         let column = pair(call, "divide", column, root)?;
-        let one = Arg::Scalar(DType::F64, Number::Int(0));
-        let good = call.call("greater", &[pivot.into(), one])?;
-        let good = crate::operators::shape::reshape(call, good, batch.clone())?;
-        let none = Arg::Scalar(wanted, Number::Int(0));
-        let first = call.call("equal", &[failed.into(), none])?;
+        let zero = Arg::Scalar(DType::F64, Number::Int(0));
+        let good = call.call("greater", &[pivot.into(), zero])?;
         let bad = call.call("logical_not", &[good.into()])?;
-        let here = pair(call, "logical_and", first, bad)?;
-        let number = Arg::Scalar(wanted, Number::Int((at + 1).into()));
-        failed = call.call("where", &[here.into(), number, failed.into()])?;
+        failed = first_failed(call, failed, bad, at + 1)?;
         columns.push(column);
         if at + 1 < n {
             let row = turned(call, column)?;
@@ -165,10 +168,114 @@ fn triangle(call: &mut Call, operator: &str, x: V, k: i64) -> Done<V> {
     call.call(operator, &[x.into(), key("k", Dim::Int(k))])
 }
 
-fn spread(call: &mut Call, value: V, dims: Vec<Dim>) -> Done<V> {
-    if dims.is_empty() {
-        Ok(value)
-    } else {
-        call.call_kept("broadcast_to", &[value.into(), Arg::Shape(dims)])
+/// 0 for each matrix of a batch.
+fn none_failed(call: &mut Call, dtype: DType, batch: Vec<Dim>) -> Done<V> {
+    let zero = call.constant(Tensor::scalar(dtype, Number::Int(0)));
+    if batch.is_empty() {
+        return Ok(zero);
     }
+    call.call_kept("broadcast_to", &[zero.into(), Arg::Shape(batch)])
+}
+
+/// The number of a step that fails where none before it did; `bad` has a row and a column more.
+fn first_failed(call: &mut Call, failed: V, bad: V, step: i64) -> Done<V> {
+    let (dtype, batch) = (call.dtype(failed), call.dims(failed));
+    let bad = reshape(call, bad, batch)?;
+    let none = Arg::Scalar(dtype, Number::Int(0));
+    let first = call.call("equal", &[failed.into(), none])?;
+    let here = pair(call, "logical_and", first, bad)?;
+    let number = Arg::Scalar(dtype, Number::Int(step.into()));
+    call.call("where", &[here.into(), number, failed.into()])
+}
+
+/// Numbers from 0 on as a column, or as a row, of i64.
+fn counted(call: &mut Call, count: i64, dims: [i64; 2]) -> Done<V> {
+    let numbers = call.call("arange", &[Dim::Int(count).into(), key("dtype", DType::I64)])?;
+    reshape(call, numbers, dims.map(Dim::Int).to_vec())
+}
+
+fn compared(call: &mut Call, operator: &str, x: V, number: i64) -> Done<V> {
+    call.call(operator, &[x.into(), Arg::Scalar(DType::I64, Number::Int(number.into()))])
+}
+
+fn chosen(call: &mut Call, condition: V, yes: V, no: V) -> Done<V> {
+    broadcast_call(call, "where", &[condition, yes, no])
+}
+
+/// The factors of a matrix whose rows change places: below the diagonal the lower one, else the upper one. With it the row that each step
+/// takes, from 1 on, and the first step whose pivot is 0, else 0.
+fn triangular_factors(call: &mut Call) -> Done<Vec<V>> {
+    let x = call.arg(0)?;
+    let (dtype, dims) = (call.dtype(x), call.dims(x));
+    let (rows, columns) = extents_of(call, x)?;
+    let steps = rows.min(columns);
+    if steps > MOST {
+        return unsupported(format!("a matrix of {rows} by {columns}, of more than {MOST} steps"));
+    }
+    let axis = call.rank(x) - 2;
+    let batch = dims[..axis].to_vec();
+    let ((_, wanted), (_, told)) = (call.result(1)?, call.result(2)?);
+    let (down, right) = (counted(call, rows, [rows, 1])?, counted(call, columns, [1, columns])?);
+    let mut failed = none_failed(call, told, batch.clone())?;
+    let mut factors = convert(call, x, DType::F64)?;
+    let mut taken = Vec::new();
+    for step in 0..steps {
+        let pivot_row = greatest(call, factors, down, (axis, step))?;
+        factors = exchanged(call, factors, down, pivot_row, (axis, step))?;
+        let column = cut(call, factors, axis + 1, step, step + 1)?;
+        let pivot = cut(call, column, axis, step, step + 1)?;
+        let zero = Arg::Scalar(DType::F64, Number::Int(0));
+        let bad = call.call("equal", &[pivot.into(), zero])?;
+        failed = first_failed(call, failed, bad, step + 1)?;
+        // Below a pivot of 0 there are zeros alone.
+        let one = call.constant(Tensor::scalar(DType::F64, Number::Int(1)));
+        let divisor = chosen(call, bad, one, pivot)?;
+        let quotients = pair(call, "divide", column, divisor)?;
+        let below = compared(call, "greater", down, step)?;
+        let behind = compared(call, "greater", right, step)?;
+        let row = cut(call, factors, axis, step, step + 1)?;
+        let known = pair(call, "multiply", quotients, row)?;
+        let less = pair(call, "subtract", factors, known)?;
+        let is_own = compared(call, "equal", right, step)?;
+        let scaled = chosen(call, is_own, quotients, factors)?;
+        let changed = chosen(call, behind, less, scaled)?;
+        factors = chosen(call, below, changed, factors)?;
+        let number = compared(call, "add", pivot_row, 1)?;
+        let mut flat = batch.clone();
+        flat.push(Dim::Int(1));
+        let number = reshape(call, number, flat)?;
+        taken.push(convert(call, number, wanted)?);
+    }
+    let pivots = match taken.len() {
+        0 => {
+            let mut flat = batch;
+            flat.push(Dim::Int(0));
+            call.call("zeros", &[Arg::Shape(flat), wanted.into()])?
+        }
+        1 => taken[0],
+        _ => call.call("concat", &[taken.into(), key("axis", axis)])?,
+    };
+    Ok(vec![convert(call, factors, dtype)?, pivots, failed])
+}
+
+/// The row, not before that of the step, whose element in the column of the step is the greatest.
+fn greatest(call: &mut Call, x: V, down: V, (axis, step): (usize, i64)) -> Done<V> {
+    let column = cut(call, x, axis + 1, step, step + 1)?;
+    let size = call.call("abs", &[column.into()])?;
+    let open = compared(call, "greater_equal", down, step)?;
+    let none = call.constant(Tensor::scalar(DType::F64, Number::Int(-1)));
+    let size = chosen(call, open, size, none)?;
+    call.call("argmax", &[size.into(), key("axis", axis), key("keepdims", true)])
+}
+
+/// With the row of the step and another one in each other's place.
+fn exchanged(call: &mut Call, x: V, down: V, other: V, (axis, step): (usize, i64)) -> Done<V> {
+    let dims = call.dims(x);
+    let own = call.constant(Tensor::scalar(DType::I64, Number::Int(step.into())));
+    let is_other = pair(call, "equal", down, other)?;
+    let places = chosen(call, is_other, own, down)?;
+    let is_own = compared(call, "equal", down, step)?;
+    let places = chosen(call, is_own, other, places)?;
+    let places = call.call("broadcast_to", &[places.into(), Arg::Shape(dims)])?;
+    call.call("gather_elements", &[x.into(), places.into(), key("axis", axis)])
 }
