@@ -1,11 +1,17 @@
 """Exported programs beyond what `scripts/torch_programs.py` records. Skipped where there is no PyTorch."""
 
+import os
+import traceback
+import types
+
 import pytest
 import relaxc
 
 torch = pytest.importorskip("torch")
 
 import relaxc.torch  # noqa: E402
+import sympy  # noqa: E402
+from relaxc.torch._describe import _Walk  # noqa: E402
 
 
 class Call(torch.nn.Module):
@@ -38,6 +44,49 @@ def test_what_a_model_writes_to_an_input_is_a_further_result(rows):
     assert torch.equal(new, x + y) and torch.equal(twice, 2 * (x + y))
     assert module["main"].outputs[1] == "new_args_0"
     assert "the model writes to `args_0`" in relaxc.torch.describe(program)[0]["notes"][0]
+
+
+def split(x, ends):
+    return torch.tensor_split(x, ends)
+
+
+def test_where_a_view_begins_in_memory_is_no_value():
+    ends = torch.tensor([1, 3])
+    module = relaxc.compile(exported(split, torch.ones(5, 2), ends, rows=(0,)), backend="interpreter")
+    x = torch.arange(14.0).reshape(7, 2)
+    for places in ([1, 3], [0, 7], [2, 3], [4, 4]):
+        made = [torch.from_dlpack(part) for part in module(x, torch.tensor(places))]
+        assert len(made) == 3 and all(map(torch.equal, made, torch.tensor_split(x, places)))
+
+
+def test_a_constraint_of_an_operator_that_is_asked_twice_is_one():
+    n = sympy.Symbol("n", integer=True, positive=True)
+    root = os.path.dirname(torch.__file__)
+
+    def guard(path, name):
+        frame = traceback.FrameSummary(os.path.join(root, *path), 1, name, line="")
+        return types.SimpleNamespace(expr=sympy.Ne(n - 1, 1), sloc=types.SimpleNamespace(framework_loc=frame, maybe_user_loc=None))
+
+    def guards(*given):
+        walk = _Walk(torch, [])
+        environment = types.SimpleNamespace(guards=given, replace=lambda expression: expression)
+        walk.fake_mode = types.SimpleNamespace(shape_env=environment)
+        return [made["origin"] for made in walk.guards()]
+
+    # In C++, what asks is not known: the last frame of Python is that of a module's call.
+    of_operator, in_call = guard(("_prims_common", "__init__.py"), "check"), guard(("nn", "modules", "module.py"), "_call_impl")
+    assert guards(of_operator, in_call) == ["operator"]
+    assert guards(in_call) == ["program"]
+
+
+def branching(x):
+    return x * 2 if x.shape[0] != 2 else x - 1
+
+
+def test_a_branch_of_the_model_is_required():
+    program = exported(branching, torch.ones(4, 3), rows=(0,))
+    with pytest.raises(relaxc.Trap, match="x.shape.0. != 2"):
+        relaxc.compile(program, backend="interpreter")(torch.ones(2, 3))
 
 
 def test_a_model_that_writes_to_a_buffer_is_refused():

@@ -50,6 +50,12 @@ _SHAPES = {
 }
 
 
+def has_line_of_model(location: Any, root: str) -> bool:
+    """Whether a guard was made where a line of Python that is not PyTorch's own asks for it."""
+    frame: Any = getattr(location, "framework_loc", None)
+    return getattr(location, "maybe_user_loc", None) is not None or not _inside(str(getattr(frame, "filename", "")), root)
+
+
 def is_of_operator(location: Any, root: str) -> bool:
     """Whether a guard is the constraint of an operator, and no branch of the model."""
     frame: Any = getattr(location, "framework_loc", None)
