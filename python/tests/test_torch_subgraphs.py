@@ -69,31 +69,31 @@ def same(function, kinds, sizes=SIZES, dims={"x": 0}, made=1):
 def test_an_operator_in_the_middle_leaves_two_compiled_subgraphs():
     def function(x):
         y = torch.relu(x @ x.t() + 1)
-        return (torch.lgamma(y + 2) * 2).sum(0), y.shape[0] * 3
+        return (torch.special.bessel_j0(y + 2) * 2).sum(0), y.shape[0] * 3
 
     said = same(function, "cpc")
     assert "PyTorch runs 1 of 9 operators of a graph, in 1 of 3 subgraphs; relaxc compiles the others:" in said
-    assert "1 × aten.lgamma.default: this operator is not imported (test_torch_subgraphs.py:" in said
-    assert "return (torch.lgamma(y + 2) * 2).sum(0)" in said
+    assert "1 × aten.special_bessel_j0.default: this operator is not imported (test_torch_subgraphs.py:" in said
+    assert "return (torch.special.bessel_j0(y + 2) * 2).sum(0)" in said
     assert relaxc.torch.compilations()[-1].fallback == said
 
 
 def test_an_operator_at_the_beginning():
-    same(lambda x: torch.relu(torch.lgamma(x) - 1).sum(1), "pc")
+    same(lambda x: torch.relu(torch.special.bessel_j0(x) - 1).sum(1), "pc")
 
 
 def test_an_operator_at_the_end():
-    same(lambda x: torch.lgamma(torch.relu(x - 1).sum(1) + 1), "cp")
+    same(lambda x: torch.special.bessel_j0(torch.relu(x - 1).sum(1) + 1), "cp")
 
 
 def test_branches_that_do_not_depend_on_it_are_in_the_first_subgraph():
     def function(x):
-        a = torch.lgamma(x + 9)
-        b = torch.lgamma(x.abs() + 3)
-        return a + b, (x * 2).sum(0), torch.lgamma(a + b)
+        a = torch.special.bessel_j0(x + 9)
+        b = torch.special.bessel_j0(x.abs() + 3)
+        return a + b, (x * 2).sum(0), torch.special.bessel_j0(a + b)
 
     said = same(function, "cpcp")
-    assert "3 × aten.lgamma.default" in said and "in 2 of 4 subgraphs" in said
+    assert "3 × aten.special_bessel_j0.default" in said and "in 2 of 4 subgraphs" in said
 
 
 def test_an_operator_that_writes_to_its_argument():
@@ -123,7 +123,7 @@ def test_sizes_that_only_an_operator_of_pytorch_knows():
 
 def test_a_number_that_an_operator_of_pytorch_makes():
     def function(x):
-        count = torch.lgamma(x.abs() + 1).ceil().to(torch.int64).sum().item()
+        count = torch.special.bessel_j0(x.abs() + 1).ceil().to(torch.int64).sum().item()
         torch._check(count >= 0)
         return torch.ones(count) * 2, x * count
 
@@ -132,7 +132,7 @@ def test_a_number_that_an_operator_of_pytorch_makes():
 
 def test_sizes_that_no_tensor_of_a_subgraph_has():
     def function(x):
-        y = torch.lgamma(x.sum(0) + 9)
+        y = torch.special.bessel_j0(x.sum(0) + 9)
         return torch.ones(x.shape[0] // 2 + 1) * y.sum()
 
     same(function, "cpc")
@@ -141,7 +141,7 @@ def test_sizes_that_no_tensor_of_a_subgraph_has():
 def test_sizes_of_a_later_axis_that_no_tensor_of_a_subgraph_has():
     def function(x):
         columns = torch.ops.relaxc_test.some_columns(x)
-        y = torch.lgamma(columns.abs().sum() + 9)
+        y = torch.special.bessel_j0(columns.abs().sum() + 9)
         return y.expand(columns.shape[1]) * 2
 
     same(function, "pcpc")
@@ -149,7 +149,7 @@ def test_sizes_of_a_later_axis_that_no_tensor_of_a_subgraph_has():
 
 def test_random_numbers_come_in_their_order():
     def function(x):
-        first = torch.rand_like(torch.lgamma(x + 9) * 2)
+        first = torch.rand_like(torch.special.bessel_j0(x + 9) * 2)
         second = torch.rand_like(x)
         return first * 2 - second, second + 1
 
@@ -157,15 +157,15 @@ def test_random_numbers_come_in_their_order():
 
 
 def test_of_a_graph_without_an_imported_operator_nothing_is_compiled():
-    said = same(lambda x: torch.lgamma(x), "p")
+    said = same(lambda x: torch.special.bessel_j0(x), "p")
     assert "PyTorch runs a graph of 2 operators, of which relaxc compiles nothing:" in said
     assert "aten._assert_scalar.default: the subgraph has no result" in said
 
 
 def test_a_use_that_is_not_imported_is_found_behind_another_one():
     def function(x):
-        y = torch.lgamma(x + 9) + 1
-        return torch.polygamma(1, y.abs() + 1) * 2
+        y = torch.special.bessel_j0(x + 9) + 1
+        return torch.polygamma(30, y.abs() + 1) * 2
 
     said = same(function, "cpcpc")
     assert "aten.polygamma.default" in said
@@ -176,7 +176,7 @@ def test_tensors_in_the_model_are_in_the_subgraphs_that_read_them():
 
     def function(x):
         c = torch.tensor([1.0, -2.0, 3.0, 4.0])
-        y = torch.lgamma(x + c.abs() + factors + 1)
+        y = torch.special.bessel_j0(x + c.abs() + factors + 1)
         return y * c + bits[4:8]
 
     same(function, "cpc")

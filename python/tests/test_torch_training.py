@@ -219,7 +219,7 @@ def test_gradients_of_attention_with_a_mask():
 
 def test_an_operator_of_pytorch_in_training_leaves_the_rest_compiled():
     def function(x, w):
-        return (torch.lgamma((x @ w).abs() + 1) * x).sum()
+        return (torch.i0((x @ w).abs() + 1) * x).sum()
 
     before = len(relaxc.torch.compilations())
     compiled = relaxc.torch.dynamic(torch.compile(function, backend=relaxc.torch.backend), {"x": 0})
@@ -235,7 +235,7 @@ def test_an_operator_of_pytorch_in_training_leaves_the_rest_compiled():
     made = relaxc.torch.compilations()[before:]
     assert [["p" if part.fallback else "c" for part in one.subgraphs] for one in made] == [["c", "p", "c"]] * 2, made
     said = [str(one.message) for one in caught if one.category is relaxc.FallbackWarning]
-    assert len(said) == 2 and "aten.lgamma.default" in said[0] and "aten.digamma.default" in said[1]
+    assert len(said) == 2 and "aten.i0.default" in said[0] and "aten.special_i1.default" in said[1]
 
 
 def test_sizes_cross_to_the_backward_graph_as_integers():
