@@ -115,6 +115,21 @@ fn operators_that_are_missing_are_named_with_their_lines() {
     assert!(shown.contains("torch_programs.py:"), "{shown}");
 }
 
+/// A bound of a range that is no dim and no number: the default would be a wrong result.
+#[test]
+fn a_range_to_a_computed_float_is_refused() {
+    let node = r#"{"op": "aten.arange.start_step", "args": {"start": 0, "end": {"r": ["*", 0.5, {"d": "s0"}]}, "step": 0.5},
+            "outputs": [{"name": "y", "dtype": "f32", "shape": ["s0"]}], "at": null}"#;
+    let text = format!(
+        r#"{{"format": "relax-aten", "version": 1, "producer": "a test", "weights_file": null, "symbols": [], "guards": [],
+        "inputs": [{{"name": "x", "dtype": "f32", "shape": ["s0"]}}], "weights": [], "nodes": [{node}],
+        "outputs": [{{"name": "y", "value": {{"t": "y"}}}}], "notes": []}}"#
+    );
+    let error = import(&text).expect_err("a range to a float");
+    assert!(error.is_unsupported(), "{error}");
+    assert!(error.to_string().contains("`end` is a float that is computed of sizes"), "{error}");
+}
+
 /// A subgraph is called with sizes that none of its tensors has.
 #[test]
 fn a_shape_gives_symbols_their_values() {

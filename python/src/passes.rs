@@ -162,7 +162,7 @@ impl Rules {
                 let items = items.iter().map(String::as_str);
                 let proofs =
                     &mut Proofs { prover: &mut || Box::new(Prover::new()), progress: &mut |_| {} };
-                own_rules::listed(items, unproved, (rules_text, unusable), proofs)?
+                own_rules::listed(items, unproved, rules_text, unusable, proofs)?
             }
             None => Default::default(),
         };

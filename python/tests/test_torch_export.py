@@ -46,6 +46,24 @@ def test_what_a_model_writes_to_an_input_is_a_further_result(rows):
     assert "the model writes to `args_0`" in relaxc.torch.describe(program)[0]["notes"][0]
 
 
+def counted_down(x):
+    n = x.shape[0]
+    return torch.arange(n, -n, -1.0), torch.arange(0, 2 * n, 3.0)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 2, 5])
+def test_a_size_that_is_a_rounded_float(rows):
+    module = relaxc.compile(exported(counted_down, torch.ones(4, 2), rows=(0,)), backend="interpreter")
+    made = [torch.from_dlpack(one) for one in module(torch.ones(rows, 2))]
+    assert all(map(torch.equal, made, counted_down(torch.ones(rows, 2))))
+
+
+def test_a_bound_that_is_a_computed_float_is_refused():
+    program = exported(lambda x: torch.arange(0, 0.5 * x.shape[0], 0.5), torch.ones(4, 2), rows=(0,))
+    with pytest.raises(relaxc.UnsupportedError, match="arange|`end` is a float"):
+        relaxc.compile(program, backend="interpreter")
+
+
 def split(x, ends):
     return torch.tensor_split(x, ends)
 

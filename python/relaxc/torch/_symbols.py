@@ -46,10 +46,38 @@ def extent(expression: Any) -> Any:
         return ["ceildiv", *map(extent, arguments[0].args)]
     if name in ("FloorToInt", "TruncToInt") and type(arguments[0]).__name__ == "IntTrueDiv" and name == "FloorToInt":
         return ["//", *map(extent, arguments[0].args)]
+    if name in ("CeilToInt", "FloorToInt") and type(arguments[0]).__name__ == "FloatTrueDiv":
+        return _rounded(name, *map(_whole, arguments[0].args))
     if name in ("PowByNatural",) and isinstance(arguments[1], sympy.Integer) and arguments[1] > 0:
         return _joined("*", [arguments[0]] * int(arguments[1]))
     if name == "Identity":
         return extent(arguments[0])
+    raise Inexpressible(str(expression))
+
+
+def _rounded(name: str, dividend: Any, divisor: Any) -> Any:
+    """A quotient by a number that is not 0, rounded up or down."""
+    if not isinstance(divisor, int) or divisor == 0:
+        raise Inexpressible(f"{name} of {dividend} / {divisor}")
+    if divisor < 0:
+        dividend, divisor = ["*", -1, dividend], -divisor
+    return dividend if divisor == 1 else ["ceildiv" if name == "CeilToInt" else "//", dividend, divisor]
+
+
+def _whole(expression: Any) -> Any:
+    """A float that is an integer, as sizes converted to floats are."""
+    import sympy  # type: ignore[import-not-found, import-untyped, unused-ignore]
+
+    if isinstance(expression, (sympy.Integer, sympy.Float)) and float(expression).is_integer():
+        return int(expression)
+    if type(expression).__name__ == "ToFloat":
+        return extent(expression.args[0])
+    if isinstance(expression, (sympy.Add, sympy.Mul)):
+        operation = "+" if isinstance(expression, sympy.Add) else "*"
+        first, *rest = map(_whole, expression.args)
+        for term in rest:
+            first = [operation, first, term]
+        return first
     raise Inexpressible(str(expression))
 
 

@@ -5,7 +5,7 @@ use crate::aten::call::{Argument, Call, Row};
 use crate::aten::promote::DEFAULT;
 use crate::builder::V;
 use crate::operators::elementwise::convert;
-use crate::reason::Done;
+use crate::reason::{Done, unsupported};
 use relax_semantics::tensor::Number;
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
@@ -49,15 +49,16 @@ fn own_dtype(call: &Call, names: &[&str]) -> Done<DType> {
 
 fn arange(call: &mut Call) -> Done<Vec<V>> {
     let dtype = own_dtype(call, &["start", "end", "step"])?;
-    let bound = |call: &Call, name: &str, default: i64| -> Arg {
+    let bound = |call: &Call, name: &str, default: i64| -> Done<Arg> {
         match call.argument(name) {
-            Argument::Dim(dim) => dim.clone().into(),
-            Argument::Float(value) => (*value).into(),
-            _ => default.into(),
+            Argument::Dim(dim) => Ok(dim.clone().into()),
+            Argument::Float(value) => Ok((*value).into()),
+            Argument::None => Ok(default.into()),
+            _ => unsupported(format!("`{name}` is a float that is computed of sizes")),
         }
     };
     let (start, end, step) =
-        (bound(call, "start", 0), bound(call, "end", 0), bound(call, "step", 1));
+        (bound(call, "start", 0)?, bound(call, "end", 0)?, bound(call, "step", 1)?);
     let args = match (&start, &step) {
         (Arg::Dim(Dim::Int(0)), Arg::Dim(Dim::Int(1))) => vec![end, key("dtype", dtype)],
         _ => vec![start, end, step, key("dtype", dtype)],
