@@ -48,7 +48,7 @@ pub(super) fn listed(
         false => Unproved::Refused("--unproved uses it all the same"),
     };
     let items = list.split(',').map(str::trim);
-    proving(terminal, |proofs| own_rules::listed(items, unproved, (read_text, failure), proofs))
+    proving(terminal, |proofs| own_rules::listed(items, unproved, read_text, failure, proofs))
 }
 
 /// Says where rules that are not proved gave a region its form.

@@ -104,7 +104,8 @@ fn usable(
 pub fn listed<'i, E>(
     items: impl IntoIterator<Item = &'i str>,
     unproved: Unproved,
-    (read, wrong): (fn(&Path) -> Result<String, E>, fn(RuleError) -> E),
+    read: fn(&Path) -> Result<String, E>,
+    wrong: fn(RuleError) -> E,
     proofs: &mut Proofs,
 ) -> Result<(Options, BTreeSet<Name>), E> {
     let mut options = Options::default();
