@@ -275,10 +275,31 @@ func.func @main(%x: tensor<4x3xf32>, %i: tensor<2x1xi32>) -> tensor<2x3xf32> {
     }
 }
 
+/// The regions of sorts are read, not executed: one that reads its own result ends all the same. So do windows of another rank.
+#[test]
+fn regions_that_are_no_forms_are_refused() {
+    let text = program("regions");
+    for (within, from, to) in [
+        ("stablehlo.sort", "stablehlo.and %95, %93", "stablehlo.and %95, %97"),
+        ("stablehlo.sort", "select %87, %cst_0, %86", "select %87, %cst_0, %88"),
+        (
+            "stablehlo.select_and_scatter",
+            "window_dimensions = array<i64: 1, ",
+            "window_dimensions = array<i64: ",
+        ),
+    ] {
+        let (before, after) = text.split_at(text.find(within).expect("the operation is there"));
+        assert!(after.contains(from), "{from}");
+        let wrong = format!("{before}{}", after.replacen(from, to, 1));
+        import(&wrong).expect_err("a region, or a window, that is wrong");
+    }
+}
+
 /// Parts that are lost, doubled or of another place: errors, or programs, but no panic.
 #[test]
 fn damaged_texts_are_no_panic() {
-    let names = ["attention", "loops", "indexing", "conv", "order", "constants", "dims"];
+    let names =
+        ["attention", "loops", "indexing", "conv", "order", "regions", "bits", "constants", "dims"];
     let texts = names.map(program);
     let mut state = 1_u64;
     let mut next = |below: usize| {

@@ -153,6 +153,9 @@ fn in_space(call: &mut Call, x: V, w: V, windows: &Windows, groups: i64) -> Done
 fn transposed_in_space(call: &mut Call, x: V, w: V, windows: &Windows, groups: i64) -> Done<V> {
     let depth = depth_of(call, w)?;
     let (stride, dilation) = (windows.strides[0], windows.dilation[0]);
+    if stride < 1 {
+        return invalid("a stride must be at least 1");
+    }
     let dims = call.dims(x);
     // (…, d, …) to (…, d, stride, …) and (…, d * stride, …), of which the last zeros are cut.
     let mut apart = dims.clone();

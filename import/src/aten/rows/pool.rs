@@ -127,6 +127,9 @@ fn window_starts(call: &mut Call, n: &Dim, w: &Windows, axis: usize, clipped: bo
         return unsupported("a symbolic window");
     };
     let stride = w.strides[axis];
+    if stride < 1 {
+        return invalid("a stride must be at least 1");
+    }
     let room =
         call.dim(DimOp::Add, n, &Dim::Int(2 * pad - size + if clipped { stride - 1 } else { 0 }));
     let steps = call.dim(DimOp::FloorDiv, &room, &Dim::Int(stride));

@@ -9,7 +9,7 @@ use crate::operators::arithmetic::pair;
 use crate::operators::elementwise::convert;
 use crate::operators::reduce::neutral;
 use crate::operators::shape::reshape;
-use crate::reason::{Done, unsupported};
+use crate::reason::{Done, invalid, unsupported};
 use relax_semantics::tensor::Number;
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
@@ -108,6 +108,9 @@ fn index_reduce(call: &mut Call) -> Done<Vec<V>> {
     let (x, source) = (at_least_one(call, x)?, at_least_one(call, source)?);
     let index = at_least_one(call, index)?;
     let whole = call.dims(source);
+    if whole.len() != call.rank(x) {
+        return invalid("the source has another rank");
+    }
     let mut along = vec![Dim::Int(1); whole.len()];
     along[axis] = call.dims(index)[0].clone();
     let index = reshape(call, index, along)?;

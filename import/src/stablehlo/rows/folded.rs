@@ -150,6 +150,7 @@ fn select_and_scatter(call: &mut Call) -> Done<Vec<V>> {
     let (x, source, init) = (call.arg(0)?, call.arg(1)?, call.arg(2)?);
     let (select, scatter) = (call.region(0)?, call.region(1)?);
     let windows = fixed(call)?;
+    windows.fit(call)?;
     if windows.padding.iter().any(|width| *width != Dim::Int(0)) {
         return unsupported("padding");
     }
@@ -158,7 +159,8 @@ fn select_and_scatter(call: &mut Call) -> Done<Vec<V>> {
     refuse_long(select, places.begins.len())?;
     refuse_long(scatter, places.begins.len())?;
     let lengths = places.lengths.clone();
-    let fits = lengths.iter().zip(&call.dims(source)).all(|(a, b)| call.same(a, b));
+    let fits = lengths.len() == call.rank(source);
+    let fits = fits && lengths.iter().zip(&call.dims(source)).all(|(a, b)| call.same(a, b));
     if !fits || !lengths.iter().all(|length| call.at_least(length, 1)) {
         return unsupported("windows that may not fit, or a source of another shape");
     }

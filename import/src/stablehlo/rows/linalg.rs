@@ -7,7 +7,7 @@ use crate::builder::V;
 use crate::operators::arithmetic::{broadcast_call, pair};
 use crate::operators::elementwise::convert;
 use crate::operators::shape::{permuted, reshape};
-use crate::reason::{Done, Reason, unsupported};
+use crate::reason::{Done, Reason, invalid, unsupported};
 use relax_semantics::tensor::{Number, Tensor};
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
@@ -76,6 +76,9 @@ fn triangular_solve(call: &mut Call) -> Done<Vec<V>> {
     let (a, b) = call.two()?;
     let dtype = call.dtype(b);
     let n = size_of(call, a)?;
+    if call.rank(a) != call.rank(b) {
+        return invalid("its operands have different ranks");
+    }
     let is_unit = letter(call, "diag")? == 'U';
     let is_right = letter(call, "side")? == 'R';
     let is_turned = letter(call, "trans_x")? != 'N';

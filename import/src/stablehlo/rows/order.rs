@@ -15,14 +15,17 @@ pub(super) const ROWS: &[(&str, Row)] = &[("sort", sort), ("chlo.top_k", top_k)]
 
 /// By which operands, the first one first, and whether the greatest come first.
 fn keys(region: &Region) -> Option<Vec<(usize, bool)>> {
-    let [ops @ .., end] = region.ops.as_slice() else { return None };
+    let [all @ .., end] = region.ops.as_slice() else { return None };
     let [result] = end.operands.as_slice() else { return None };
     let mut keys = Vec::new();
-    let mut name = result.name.as_str();
-    let made = |name: &str| ops.iter().find(|op| op.result.as_deref() == Some(name));
+    let (mut ops, mut name) = (all, result.name.as_str());
     // `a < a' or a = a' and …`
     loop {
-        let op = made(name)?;
+        let place = position(ops, name)?;
+        let op = &ops[place];
+        // Only what stands before it can be its operand.
+        ops = &ops[..place];
+        let made = |name: &str| position(ops, name).map(|place| &ops[place]);
         if op.name != "stablehlo.or" {
             let (key, direction) = compared(region, ops, op)?;
             keys.push((key, is_descending(direction)?));
@@ -38,6 +41,11 @@ fn keys(region: &Region) -> Option<Vec<(usize, bool)>> {
         keys.push((key, is_descending(direction)?));
         name = &next.name;
     }
+}
+
+/// Where the operation is that gives a value.
+fn position(ops: &[Op], name: &str) -> Option<usize> {
+    ops.iter().position(|op| op.result.as_deref() == Some(name))
 }
 
 fn is_descending(direction: &str) -> Option<bool> {
@@ -66,8 +74,12 @@ fn key_of(region: &Region, ops: &[Op], name: &str) -> Option<usize> {
     if let Some(place) = region.params.iter().position(|param| param.name == name) {
         return Some(place);
     }
-    let made = |name: &str| ops.iter().find(|op| op.result.as_deref() == Some(name));
-    let select = made(name).filter(|op| op.name == "stablehlo.select")?;
+    let select = position(ops, name)?;
+    let (ops, select) = (&ops[..select], &ops[select]);
+    let made = |name: &str| position(ops, name).map(|place| &ops[place]);
+    if select.name != "stablehlo.select" {
+        return None;
+    }
     let [condition, _, otherwise] = select.operands.as_slice() else { return None };
     let place = key_of(region, ops, &otherwise.name)?;
     let compare = made(&condition.name).filter(|op| op.name == "stablehlo.compare")?;

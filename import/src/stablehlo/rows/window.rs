@@ -51,7 +51,7 @@ pub(super) struct Windows {
 }
 
 impl Windows {
-    fn fit(&self, call: &Call) -> Done<()> {
+    pub(super) fn fit(&self, call: &Call) -> Done<()> {
         let rank = call.rank(call.arg(0)?);
         let lists = [&self.size, &self.strides, &self.base_dilations, &self.dilations];
         match lists.iter().all(|list| list.len() == rank) && self.padding.len() == 2 * rank {
