@@ -110,6 +110,12 @@ impl Normalizer<'_> {
     ) -> Known<bool> {
         let (x, y, renaming) = (x.clone(), y.clone(), renaming.clone());
         self.within(binders, |own| {
+            let outer = std::mem::replace(&mut own.keeps, true);
+            let quick = own.renamed(&y, &renaming);
+            own.keeps = outer;
+            if quick? == x {
+                return Ok(true);
+            }
             let x = own.renamed(&x, &Renaming::new())?;
             let y = own.renamed(&y, &renaming)?;
             own.is_zero(&x.subtract(&y)?)
@@ -133,9 +139,12 @@ impl Normalizer<'_> {
 
     fn renamed_atom(&mut self, id: usize, renaming: &Renaming) -> Known<Poly> {
         self.spend(1)?;
+        if self.keeps && !self.atom_depends(id, &renaming.keys().cloned().collect()) {
+            return Ok(Poly::atom(id));
+        }
         let substitute = |own: &mut Self, dim: &Dim| {
-            let dim = own.renamed_dim(dim, renaming)?;
-            Ok(own.facts.simplify(&dim))
+            let other = own.renamed_dim(dim, renaming)?;
+            Ok(if own.keeps && other == *dim { other } else { own.facts.simplify(&other) })
         };
         match self.atoms[id].clone() {
             Atom::Read(name, at) => {

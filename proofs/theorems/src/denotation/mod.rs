@@ -11,6 +11,7 @@ mod equality;
 mod folds;
 pub(crate) mod fuel;
 mod functions;
+mod interning;
 mod laws;
 mod meanings;
 mod normal;

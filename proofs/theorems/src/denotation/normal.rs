@@ -5,6 +5,7 @@
 //! depends on free indices only is passed up, for the caller to split on.
 
 use super::fuel;
+use super::interning::Index;
 use super::poly::{Atom, AtomId, Monomial, Poly};
 use super::ranges::assume_index;
 use super::ratio::Ratio;
@@ -18,6 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) struct Normalizer<'a> {
     pub(super) facts: &'a mut dyn Facts,
     pub(super) atoms: Vec<Atom>,
+    pub(super) index: Index,
     /// Truth values that are known here.
     pub(super) truths: Vec<(Poly, bool)>,
     /// The operands whose elements are truth values.
@@ -28,6 +30,8 @@ pub(super) struct Normalizer<'a> {
     pub(super) demands: Vec<Demand>,
     /// The variables of the reductions around.
     pub(super) binders: Vec<Binder>,
+    /// Whether to rename leaves alone what does not mention what is renamed.
+    pub(super) keeps: bool,
     /// How many rows around are not to be cut.
     pub(super) rows: usize,
     fresh: usize,
@@ -59,6 +63,8 @@ impl<'a> Normalizer<'a> {
         Self {
             facts,
             atoms: Vec::new(),
+            index: Index::default(),
+            keeps: false,
             truths: Vec::new(),
             bools,
             gathered: BTreeMap::new(),
@@ -90,7 +96,7 @@ impl<'a> Normalizer<'a> {
     }
 
     pub(super) fn equal_dims(&mut self, a: &Dim, b: &Dim) -> bool {
-        a == b || self.facts.equal(a, b) == Answer::Proved
+        a == b || !self.differ_by_names(a, b) && self.facts.equal(a, b) == Answer::Proved
     }
 
     /// Runs with the ranges of variables known.
@@ -103,8 +109,12 @@ impl<'a> Normalizer<'a> {
         binders.iter().for_each(|binder| assume_index(binder, &mut *self.facts));
         let outer = self.binders.len();
         self.binders.extend_from_slice(binders);
+        self.begin(binders.iter().map(|(name, _)| name.clone()));
         let result = run(self);
         self.binders.truncate(outer);
+        let own = binders.iter().map(|(name, _)| name.clone());
+        let own: Vec<Name> = own.filter(|name| !self.is_around(name)).collect();
+        self.end(own.into_iter());
         self.facts.pop();
         result
     }
@@ -213,8 +223,13 @@ impl<'a> Normalizer<'a> {
         }
     }
 
+    /// Whether a variable is one of a reduction around.
+    fn is_around(&self, name: &Name) -> bool {
+        self.binders.iter().any(|(binder, _)| binder == name)
+    }
+
     fn is_bound(&self, claim: &Claim) -> bool {
-        let own = |name: &Name| self.binders.iter().any(|(binder, _)| binder == name);
+        let own = |name: &Name| self.is_around(name);
         mentions(&claim.left, &own) || mentions(&claim.right, &own)
     }
 
@@ -281,19 +296,6 @@ impl<'a> Normalizer<'a> {
         self.facts.assume(Claim::new(0, Relation::AtMost, var.clone()));
         self.facts.assume(Claim::new(var.clone(), Relation::Less, binder.1.clone()));
         self.normal(&body.substitute(&BTreeMap::from([(binder.0.clone(), var)])))
-    }
-
-    /// The atom in the table that is equal to this one.
-    pub(super) fn intern(&mut self, atom: Atom) -> Known<AtomId> {
-        fuel::spend(1 + self.atoms.len() / 8)?;
-        for id in 0..self.atoms.len() {
-            let known = self.atoms[id].clone();
-            if self.same_atom(&known, &atom)? {
-                return Ok(id);
-            }
-        }
-        self.atoms.push(atom);
-        Ok(self.atoms.len() - 1)
     }
 
     /// Whether the value of a normal form changes with one of these variables.
