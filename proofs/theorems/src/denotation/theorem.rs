@@ -4,6 +4,7 @@ use super::denoter::{Denoter, Stops, extent};
 use super::fuel;
 use super::normal::{Demand, Normalizer, What};
 use super::poly::{Atom, Poly};
+use super::program::{WHERE, WHERE_NOT};
 use super::ranges::assume_index;
 use super::term::{Binder, Domain, FoldOp, Known, Reals, Stuck, Term, Test, mentions, unknown};
 use crate::rules::instance::{Types, dtype_of};
@@ -275,26 +276,63 @@ fn same_stops(rule: &Rule, types: &Types, facts: &mut dyn Facts) -> Result<(), S
     alike_stops(&sides[0], &sides[1], facts, &bools)
 }
 
-/// Two lists of stops are the same conditions on the same elements.
+/// Two lists of stops are the same conditions on the same elements, in each case of the claims that decide them.
 pub(crate) fn alike_stops(
     left: &[Stops],
     right: &[Stops],
     facts: &mut dyn Facts,
     bools: &BTreeSet<Name>,
 ) -> Result<(), String> {
-    if left.is_empty() && right.is_empty() {
+    alike_in_cases(left, right, facts, bools, MAX_CASES)
+}
+
+/// Claims one in the other that stops may be divided by.
+const MAX_CASES: usize = 4;
+
+fn alike_in_cases(
+    left: &[Stops],
+    right: &[Stops],
+    facts: &mut dyn Facts,
+    bools: &BTreeSet<Name>,
+    depth: usize,
+) -> Result<(), String> {
+    if left.is_empty() && right.is_empty()
+        || facts.decide(&Claim::new(1, Relation::AtMost, 0)) == Answer::Proved
+    {
         return Ok(());
     }
+    let claim = match alike_here(left, right, facts, bools) {
+        Err(Stuck::Split(Test::Dims(claim))) if depth > 0 => claim,
+        other => return other.map_err(said),
+    };
+    for claim in [claim.clone(), claim.opposite()] {
+        facts.push();
+        facts.assume(claim);
+        let outcome = alike_in_cases(left, right, facts, bools, depth - 1);
+        facts.pop();
+        outcome?;
+    }
+    Ok(())
+}
+
+fn alike_here(
+    left: &[Stops],
+    right: &[Stops],
+    facts: &mut dyn Facts,
+    bools: &BTreeSet<Name>,
+) -> Known<()> {
     let mut own = Normalizer::new(facts, bools);
+    own.literal(0.0)?;
+    own.literal(1.0)?;
     let (left, right) = (stop_atoms(&mut own, left)?, stop_atoms(&mut own, right)?);
     for (these, those) in [(&left, &right), (&right, &left)] {
         for stop in these {
             let mut met = false;
             for other in those {
-                met |= own.same_atom(stop, other).map_err(said)?;
+                met |= own.same_atom(stop, other)?;
             }
             if !met {
-                return Err("only one side stops the program for some elements".to_owned());
+                return unknown("only one side stops the program for some elements");
             }
         }
     }
@@ -302,10 +340,10 @@ pub(crate) fn alike_stops(
 }
 
 /// Conditions on all elements, as atoms: equal atoms are equal conditions.
-fn stop_atoms(own: &mut Normalizer, stops: &[Stops]) -> Result<Vec<Atom>, String> {
+fn stop_atoms(own: &mut Normalizer, stops: &[Stops]) -> Known<Vec<Atom>> {
     let mut atoms = Vec::new();
     for stop in stops {
-        atoms.extend(stop_parts(own, &stop.what, &stop.over, &stop.terms, 4).map_err(said)?);
+        atoms.extend(stop_parts(own, &stop.what, &stop.over, &stop.terms, 4)?);
     }
     Ok(atoms)
 }
@@ -320,8 +358,12 @@ fn stop_parts(
 ) -> Known<Vec<Atom>> {
     let claim = match stop_atom(own, what, over, terms) {
         Err(Stuck::Split(Test::Dims(claim))) if depth > 0 => claim,
-        other => return other.map(|atom| vec![atom]),
+        other => return other.map(|atom| atom.into_iter().collect()),
     };
+    let inner = |name: &Name| over.iter().any(|(binder, _)| binder == name);
+    if !mentions(&claim.left, &inner) && !mentions(&claim.right, &inner) {
+        return Err(Stuck::Split(Test::Dims(claim)));
+    }
     for (at, (k, n)) in over.iter().enumerate() {
         let about =
             mentions(&claim.left, &|name| name == k) || mentions(&claim.right, &|name| name == k);
@@ -344,12 +386,30 @@ fn stop_parts(
     unknown(format!("where the program stops depends on {claim}"))
 }
 
-fn stop_atom(own: &mut Normalizer, what: &str, over: &[Binder], terms: &[Term]) -> Known<Atom> {
+/// None where a condition on the way to it never holds.
+fn stop_atom(
+    own: &mut Normalizer,
+    what: &str,
+    over: &[Binder],
+    terms: &[Term],
+) -> Known<Option<Atom>> {
     let body = own.within(over, |own| {
-        let terms = terms.iter().map(|term| own.normal(term)).collect::<Known<Vec<_>>>()?;
-        let atom = Atom::Apply(Domain::Ring, what.into(), terms);
-        Ok(Poly::atom(own.intern(atom)?))
+        let mut normal = Vec::new();
+        for term in terms {
+            if let Some((condition, holds)) = on_the_way(term) {
+                let truth = own.normal(condition)?;
+                match own.truth_of(&truth) {
+                    Some(value) if value == holds => continue,
+                    Some(_) => return Ok(None),
+                    None => {}
+                }
+            }
+            normal.push(own.normal(term)?);
+        }
+        let atom = Atom::Apply(Domain::Ring, what.into(), normal);
+        Ok(Some(Poly::atom(own.intern(atom)?)))
     })?;
+    let Some(body) = body else { return Ok(None) };
     let mut used = Vec::new();
     for binder in over {
         let names = std::iter::once(binder.0.clone()).collect();
@@ -360,7 +420,17 @@ fn stop_atom(own: &mut Normalizer, what: &str, over: &[Binder], terms: &[Term]) 
     if used.len() > 4 {
         return unknown("many indices");
     }
-    Ok(Atom::Fold(Domain::Ring, FoldOp::Max, used, body))
+    Ok(Some(Atom::Fold(Domain::Ring, FoldOp::Max, used, body)))
+}
+
+/// A condition on the way to a stop, and whether it must hold.
+fn on_the_way(term: &Term) -> Option<(&Term, bool)> {
+    let Term::Apply(Domain::Bits, name, args) = term else { return None };
+    match (name.as_str(), args.as_slice()) {
+        (WHERE, [condition]) => Some((condition, true)),
+        (WHERE_NOT, [condition]) => Some((condition, false)),
+        _ => None,
+    }
 }
 
 /// The extents of a shape, those of groups as the product of their dims.

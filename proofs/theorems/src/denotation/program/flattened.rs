@@ -55,10 +55,7 @@ impl Machine<'_> {
             return self.repeat(std::slice::from_ref(frame), body);
         };
         let condition = Condition::Claim(claim.clone());
-        self.guards.push((condition.clone(), true));
-        let done = self.under(&condition, true, |own| own.repeated_if(rest, frame, body));
-        self.guards.pop();
-        done
+        self.guarded(&condition, true, body, |own| own.repeated_if(rest, frame, body))
     }
 
     /// Where a factor is 1, if it is 0 anywhere else: `min(r, 1)` and `1 - min(r, 1)`, for an r that is not negative.

@@ -45,10 +45,8 @@ impl Machine<'_> {
     /// Runs loops around a body, the first outermost.
     pub(super) fn repeat(&mut self, frames: &[Frame], body: &[Stmt]) -> Known<()> {
         let Some((frame, rest)) = frames.split_first() else { return self.body(body) };
-        let mut written = Vec::new();
-        stored(body, &mut written);
         let mut saved: BTreeMap<BufferId, (Name, Content)> = BTreeMap::new();
-        for id in written {
+        for id in stored(body) {
             let before = self.fresh("before");
             let own = &mut self.contents[id.0 as usize];
             let content = std::mem::replace(own, Content::input(before.clone()));
@@ -115,7 +113,7 @@ impl Machine<'_> {
         Ok(results)
     }
 
-    fn within<T>(
+    pub(super) fn within<T>(
         &mut self,
         binders: &[Range],
         run: impl FnOnce(&mut Self) -> Known<T>,
@@ -369,7 +367,13 @@ pub(crate) fn rebuilt(
 }
 
 /// The buffers that statements store to, but for those that they allocate.
-fn stored(body: &[Stmt], found: &mut Vec<BufferId>) {
+pub(super) fn stored(body: &[Stmt]) -> Vec<BufferId> {
+    let mut found = Vec::new();
+    note_stored(body, &mut found);
+    found
+}
+
+fn note_stored(body: &[Stmt], found: &mut Vec<BufferId>) {
     for stmt in body {
         match &stmt.kind {
             StmtKind::Store { buffer, .. } => {
@@ -377,14 +381,14 @@ fn stored(body: &[Stmt], found: &mut Vec<BufferId>) {
                     found.push(*buffer);
                 }
             }
-            StmtKind::For { body, .. } => stored(body, found),
+            StmtKind::For { body, .. } => note_stored(body, found),
             StmtKind::Block { init, body, .. } => {
-                stored(init, found);
-                stored(body, found);
+                note_stored(init, found);
+                note_stored(body, found);
             }
             StmtKind::If { then, otherwise, .. } => {
-                stored(then, found);
-                stored(otherwise, found);
+                note_stored(then, found);
+                note_stored(otherwise, found);
             }
             StmtKind::Let { .. } | StmtKind::Alloc(_) | StmtKind::Barrier | StmtKind::Check(_) => {}
         }

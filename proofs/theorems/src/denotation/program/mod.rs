@@ -56,9 +56,7 @@ pub(crate) struct Machine<'a> {
     scalars: Vec<Option<Scalar>>,
     sources: Sources,
     frames: Vec<Frame>,
-    /// Conditions under which statements are run, and whether each holds.
-    guards: Vec<(Condition, bool)>,
-    /// The same, with those of expressions.
+    /// Conditions under which statements and expressions are run, and whether each holds.
     path: Vec<(Condition, bool)>,
     /// Elements that a check found to be indices: of which extent, for all values of the binders.
     checked: Vec<(Term, Dim, Vec<Binder>)>,
@@ -89,6 +87,10 @@ pub(crate) struct Called<'a> {
     pub(crate) asked: Asked,
 }
 
+/// Conditions on the way to a stop, which stand after what it is about: one that must hold, and one that must not.
+pub(crate) const WHERE: &str = "where";
+pub(crate) const WHERE_NOT: &str = "where not";
+
 /// What is asked of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Asked {
@@ -115,7 +117,6 @@ pub(crate) fn run(called: &Called, facts: &mut dyn Facts, fresh: &mut usize) -> 
         scalars: vec![None; program.scalars.len()],
         sources: Sources::default(),
         frames: Vec::new(),
-        guards: Vec::new(),
         path: Vec::new(),
         checked: Vec::new(),
         asked: called.asked,
@@ -276,6 +277,36 @@ impl Machine<'_> {
         result
     }
 
+    /// Runs statements under a condition: what they write is there where it holds. Until they are done what they write
+    /// counts as such, so that a loop among them is seen as it is.
+    fn guarded(
+        &mut self,
+        condition: &Condition,
+        holds: bool,
+        body: &[Stmt],
+        run: impl FnOnce(&mut Self) -> Known<()>,
+    ) -> Known<()> {
+        let buffers = loops::stored(body);
+        let outer: Vec<usize> =
+            buffers.iter().map(|id| self.contents[id.0 as usize].begin()).collect();
+        self.under(condition, holds, run)?;
+        for (id, outer) in buffers.into_iter().zip(outer) {
+            let written = self.contents[id.0 as usize].end(outer);
+            let (saved, shape) = (self.contents[id.0 as usize].clone(), self.shape(id));
+            for region in written {
+                let old = self.within(&region.binders, |own| {
+                    own.under(condition, !holds, |own| own.read(&saved, &shape, &region.index))
+                })?;
+                let value = region.value;
+                let value =
+                    if holds { condition.choose(value, old) } else { condition.choose(old, value) };
+                fuel::spend(fuel::size(&value))?;
+                self.contents[id.0 as usize].write(Region { value, ..region });
+            }
+        }
+        Ok(())
+    }
+
     /// The loops around as binders from 0, and the shift of each.
     fn around(&self) -> (Vec<Binder>, BTreeMap<Name, Dim>) {
         let (mut binders, mut shifts) = (Vec::new(), BTreeMap::new());
@@ -299,7 +330,7 @@ impl Machine<'_> {
         let (over, shifts) = self.around();
         for (condition, holds) in &self.path {
             let truth = condition.clone().value();
-            let name = if *holds { "where" } else { "where not" };
+            let name = if *holds { WHERE } else { WHERE_NOT };
             terms.push(Term::apply(Domain::Bits, name, vec![truth]));
         }
         terms.iter().for_each(|term| fuel::burn(fuel::size(term)));
@@ -348,10 +379,7 @@ impl Machine<'_> {
             StmtKind::If { condition, then, otherwise } => {
                 let condition = self.condition(condition)?;
                 for (holds, body) in [(true, then), (false, otherwise)] {
-                    self.guards.push((condition.clone(), holds));
-                    let done = self.under(&condition, holds, |own| own.body(body));
-                    self.guards.pop();
-                    done?;
+                    self.guarded(&condition, holds, body, |own| own.body(body))?;
                 }
                 Ok(())
             }
@@ -437,17 +465,14 @@ impl Machine<'_> {
             match all {
                 None => self.body(init)?,
                 Some(condition) => {
-                    self.guards.push((condition.clone(), true));
-                    let done = self.under(&condition, true, |own| own.body(init));
-                    self.guards.pop();
-                    done?;
+                    self.guarded(&condition, true, init, |own| own.body(init))?;
                 }
             }
         }
         self.body(body)
     }
 
-    /// Writes an element, where the guards hold.
+    /// Writes an element.
     fn store(&mut self, buffer: BufferId, indices: &[TExpr], value: Term) -> Known<()> {
         fuel::spend(fuel::size(&value))?;
         let shape = self.shape(buffer);
@@ -459,24 +484,16 @@ impl Machine<'_> {
             self.in_bounds(&index, extent);
             at.push(index);
         }
-        let mut value = value;
-        if !self.guards.is_empty() {
-            let old = self.content(buffer, &shape, &at)?;
-            for (condition, holds) in self.guards.clone().iter().rev() {
-                value = if *holds {
-                    condition.choose(value, old.clone())
-                } else {
-                    condition.choose(old.clone(), value)
-                };
-            }
-        }
         self.contents[buffer.0 as usize].write(Region { binders: Vec::new(), index: at, value });
         Ok(())
     }
 
     fn content(&mut self, buffer: BufferId, shape: &[Dim], at: &[Dim]) -> Known<Term> {
         let content = self.contents[buffer.0 as usize].clone();
-        region::Reader { facts: &mut *self.facts, fresh: &mut *self.fresh }
-            .read(&content, shape, at)
+        self.read(&content, shape, at)
+    }
+
+    fn read(&mut self, content: &Content, shape: &[Dim], at: &[Dim]) -> Known<Term> {
+        region::Reader { facts: &mut *self.facts, fresh: &mut *self.fresh }.read(content, shape, at)
     }
 }

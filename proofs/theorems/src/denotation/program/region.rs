@@ -34,24 +34,36 @@ enum Base {
 pub(super) struct Content {
     base: Base,
     pub(super) writes: Vec<Region>,
+    /// How many of them stay whatever is written to the same elements: those before the statements of a branch.
+    kept: usize,
 }
 
 impl Content {
     pub(super) fn unwritten() -> Self {
-        Self { base: Base::Unwritten, writes: Vec::new() }
+        Self { base: Base::Unwritten, writes: Vec::new(), kept: 0 }
     }
 
     pub(super) fn input(name: Name) -> Self {
-        Self { base: Base::Named(name), writes: Vec::new() }
+        Self { base: Base::Named(name), writes: Vec::new(), kept: 0 }
     }
 
     /// What was last written to the same elements is gone.
     pub(super) fn write(&mut self, region: Region) {
         let same = |old: &Region| old.binders == region.binders && old.index == region.index;
-        if self.writes.last().is_some_and(same) {
+        if self.writes.len() > self.kept && self.writes.last().is_some_and(same) {
             self.writes.pop();
         }
         self.writes.push(region);
+    }
+
+    /// Keeps what is written so far; gives how much was kept before.
+    pub(super) fn begin(&mut self) -> usize {
+        std::mem::replace(&mut self.kept, self.writes.len())
+    }
+
+    /// Takes what was written since the beginning, before which so much was kept.
+    pub(super) fn end(&mut self, outer: usize) -> Vec<Region> {
+        self.writes.split_off(std::mem::replace(&mut self.kept, outer))
     }
 }
 
