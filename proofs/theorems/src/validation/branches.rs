@@ -2,11 +2,11 @@
 
 use super::evaluate::{Ran, Scope, Side};
 use super::prove::Elements;
-use super::stops::{Guard, Stop, never};
+use super::stops::{Guard, Stop, Test as Decides, never};
 use super::values::{Def, Value, cells_of};
 use crate::denotation::term::{Term, Test};
 use relax_syntax::annotation::Annotation;
-use relax_syntax::facts::{Answer, Claim};
+use relax_syntax::facts::{Answer, Claim, Facts};
 use relax_syntax::ir::Body;
 
 impl Side<'_> {
@@ -40,6 +40,7 @@ impl Side<'_> {
         then: &Body,
         otherwise: &Body,
     ) -> Ran<Value> {
+        let condition = &self.settled(condition.clone());
         let claims = self.claims(condition);
         if let Some(claims) = &claims {
             let mut holds = |claim: &Claim| self.facts.decide(claim) == Answer::Proved;
@@ -57,7 +58,12 @@ impl Side<'_> {
         for (holds, body) in [(true, then), (false, otherwise)] {
             self.branch.push(format!("{key} is {holds}"));
             self.facts.push();
-            let guard = claims.clone().map(|claims| Guard { claims, holds });
+            let test = match (&claims, condition) {
+                (Some(claims), _) => Some(Decides::Dims(claims.clone())),
+                (None, Value::Entry(id)) => Some(Decides::Element(self.table.find(*id))),
+                (None, _) => None,
+            };
+            let guard = test.map(|test| Guard { test, holds });
             for claim in guard.iter().flat_map(Guard::known) {
                 self.learnt = true;
                 self.facts.assume(claim);
@@ -81,17 +87,23 @@ impl Side<'_> {
             self.cells[..before.len()].copy_from_slice(&held[taken]);
             return Ok(results.swap_remove(taken));
         }
+        let sides = [true, false].map(|holds| {
+            let guard = |claims| Guard { test: Decides::Dims(claims), holds }.known();
+            claims.clone().map_or_else(Vec::new, guard)
+        });
+        let asked = Asked { condition, sides };
         let held = held[0].iter().zip(&held[1]).enumerate();
         for (at, (a, b)) in held {
             let (a, b) = (Value::Entry(*a), Value::Entry(*b));
-            if let Value::Entry(id) = self.chosen(condition, &a, &b)? {
+            if let Value::Entry(id) = self.chosen(&asked, &a, &b)? {
                 self.cells[at] = id;
             }
         }
-        self.chosen(condition, &results[0], &results[1])
+        self.chosen(&asked, &results[0], &results[1])
     }
 
-    fn chosen(&mut self, condition: &Value, a: &Value, b: &Value) -> Ran<Value> {
+    fn chosen(&mut self, asked: &Asked, a: &Value, b: &Value) -> Ran<Value> {
+        let condition = asked.condition;
         if a == b {
             return Ok(a.clone());
         }
@@ -104,14 +116,15 @@ impl Side<'_> {
         match (&a, &b) {
             (Value::Tuple(x), Value::Tuple(y)) if x.len() == y.len() => {
                 let pairs = x.iter().zip(y);
-                let items = pairs.map(|(x, y)| self.chosen(condition, x, y));
+                let items = pairs.map(|(x, y)| self.chosen(asked, x, y));
                 Ok(Value::Tuple(items.collect::<Ran<_>>()?))
             }
             (Value::Entry(x), Value::Entry(y)) => {
                 let key = format!("{} ? {} : {}", self.key(condition), self.key(&a), self.key(&b));
-                let annotation = self.annotation(*x).clone();
-                let alike = annotation == *self.annotation(*y);
-                let annotation = if alike { annotation } else { Annotation::Object };
+                let [one, other] = [x, y].map(|id| self.annotation(*id).clone());
+                let common = asked.common(&one, &other, self.facts);
+                let alike = common.is_some();
+                let annotation = common.unwrap_or(Annotation::Object);
                 let def = match condition {
                     Value::Entry(id) if alike => Def::Choice(*id, *x, *y),
                     _ => Def::Opaque,
@@ -126,9 +139,45 @@ impl Side<'_> {
     }
 }
 
+/// What a branch asks.
+struct Asked<'v> {
+    condition: &'v Value,
+    /// What is known of dims where it holds, and where it does not.
+    sides: [Vec<Claim>; 2],
+}
+
+impl Asked<'_> {
+    /// The annotation that what the first branch gives has where it is taken, and what the other one gives there.
+    fn common(&self, a: &Annotation, b: &Annotation, facts: &mut dyn Facts) -> Option<Annotation> {
+        if a == b {
+            return Some(a.clone());
+        }
+        let (one, other) = (a.as_tensor()?, b.as_tensor()?);
+        let (x, y) = (one.extents.dims()?, other.extents.dims()?);
+        if one.dtype.is_none() || one.dtype != other.dtype || x.len() != y.len() {
+            return None;
+        }
+        let mut equal = |known: &[Claim]| {
+            facts.push();
+            known.iter().for_each(|claim| facts.assume(claim.clone()));
+            let mut pairs = x.iter().zip(y);
+            let equal = pairs.all(|(x, y)| x == y || facts.equal(x, y) == Answer::Proved);
+            facts.pop();
+            equal
+        };
+        // Where the one is taken its dims are those of the other.
+        if equal(&self.sides[0]) {
+            return Some(b.clone());
+        }
+        equal(&self.sides[1]).then(|| a.clone())
+    }
+}
+
 /// The claims of which a term says that all hold.
 fn claims_of(term: &Term) -> Option<Vec<Claim>> {
     match term {
+        Term::Number(_, value) if *value == 0.0 => Some(vec![never()]),
+        Term::Number(..) => Some(Vec::new()),
         Term::If(Test::Dims(claim), then, otherwise) => match (&**then, &**otherwise) {
             (Term::Number(_, 1.0), Term::Number(_, 0.0)) => Some(vec![claim.clone()]),
             (Term::Number(_, 0.0), Term::Number(_, 1.0)) => Some(vec![claim.opposite()]),

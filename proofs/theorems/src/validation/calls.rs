@@ -97,18 +97,26 @@ impl Side<'_> {
         })
     }
 
-    /// A tensor program that is called in place: what it writes to is memory.
-    pub(super) fn in_place(&mut self, program: &TensorProgram, args: &[Value]) -> Ran<Value> {
+    /// A tensor program that is called in place: what it writes to is memory. Gives what it leaves in arguments that
+    /// are no memory, by their places.
+    pub(super) fn in_place(
+        &mut self,
+        program: &TensorProgram,
+        args: &[Value],
+    ) -> Ran<Vec<(usize, Id)>> {
         let (mut buffers, mut cells, mut scalars) = (Vec::new(), Vec::new(), Vec::new());
-        for (param, arg) in program.params.iter().zip(args) {
+        let mut places = Vec::new();
+        for (at, (param, arg)) in program.params.iter().zip(args).enumerate() {
             match (param, arg) {
                 (Param::Buffer(_), Value::Cell(cell)) => {
                     buffers.push(Some(self.cells[*cell]));
                     cells.push(Some(*cell));
+                    places.push(at);
                 }
                 (Param::Buffer(_), Value::Entry(id)) => {
                     buffers.push(Some(*id));
                     cells.push(None);
+                    places.push(at);
                 }
                 (_, Value::Known(Known::Dim(dim))) => scalars.push(dim.clone()),
                 _ => return Err("an argument of a tensor program".into()),
@@ -123,13 +131,14 @@ impl Side<'_> {
                 return Err("memory with two names that is written to".into());
             }
         }
-        for (result, cell) in results.into_iter().zip(cells) {
+        let mut left = Vec::new();
+        for ((result, cell), at) in results.into_iter().zip(cells).zip(places) {
             match (result, cell) {
                 (Some(id), Some(cell)) => self.cells[cell] = id,
-                (Some(_), None) => return Err("a program that writes to what is no memory".into()),
+                (Some(id), None) => left.push((at, id)),
                 (None, _) => {}
             }
         }
-        Ok(Value::Tuple(Vec::new()))
+        Ok(left)
     }
 }

@@ -4,7 +4,7 @@ use super::evaluate::{Ran, Scope, Side, declared};
 use super::stops::Stop;
 use super::values::{Id, Value};
 use relax_syntax::annotation::{Annotation, Extents, TensorType};
-use relax_syntax::dim::Dim;
+use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::facts::{Answer, Claim, Counterexample, Relation};
 
 impl Side<'_> {
@@ -17,6 +17,45 @@ impl Side<'_> {
             self.learnt |= !self.branch.is_empty();
             self.facts.assume(claim);
         }
+    }
+
+    /// Notes that a dim that is computed must have a value. Dims are integers of any size here.
+    pub(super) fn needs_value(&mut self, dim: &Dim) {
+        let Dim::Op(op, sides) = dim else { return };
+        self.needs_value(&sides.0);
+        self.needs_value(&sides.1);
+        if matches!(op, DimOp::FloorDiv | DimOp::FloorMod | DimOp::CeilDiv) {
+            self.demand(Claim::new(sides.1.clone(), Relation::NotEqual, 0));
+        }
+    }
+
+    /// Notes that dims of a shape that is computed must have values that are not negative.
+    pub(super) fn needs_extents(&mut self, dims: &[Dim]) {
+        for dim in dims {
+            self.needs_value(dim);
+            if !self.is_extent(dim) {
+                self.demand(Claim::new(0, Relation::AtMost, dim.clone()));
+            }
+        }
+    }
+
+    /// Whether a dim is known not to be negative, as a sum, product, least or greatest of such dims is.
+    fn is_extent(&mut self, dim: &Dim) -> bool {
+        if let Dim::Op(DimOp::Add | DimOp::Mul | DimOp::Min | DimOp::Max, sides) = dim
+            && self.is_extent(&sides.0)
+            && self.is_extent(&sides.1)
+        {
+            return true;
+        }
+        if let Dim::Op(DimOp::FloorDiv, sides) = dim
+            && matches!(sides.1, Dim::Int(1..))
+            && self.is_extent(&sides.0)
+        {
+            return true;
+        }
+        let claim = Claim::new(0, Relation::AtMost, dim.clone());
+        claim.holds(&Counterexample::new()) == Some(true)
+            || self.facts.decide(&claim) == Answer::Proved
     }
 
     /// The check that a value has an annotation, which binds dims.
@@ -32,6 +71,8 @@ impl Side<'_> {
                 let mut pairs = items.iter().zip(fields);
                 pairs.try_for_each(|(item, field)| self.fits(scope, item, field))
             }
+            // Any function is one.
+            (Value::Function(_), Annotation::Callable(None)) => Ok(()),
             (Value::Shape(dims), Annotation::Shape(extents)) => match extents {
                 Extents::Known(wanted) => self.same_dims(scope, &dims, wanted),
                 Extents::Rank(rank) if *rank == dims.len() => Ok(()),
@@ -39,6 +80,14 @@ impl Side<'_> {
                 Extents::Rank(_) => Err("a shape of another rank".into()),
             },
             (Value::Entry(id), Annotation::Tensor(wanted)) => self.tensor_fits(scope, id, wanted),
+            (Value::Entry(id), Annotation::Shape(Extents::Known(wanted)))
+                if is_shape_of(self.annotation(id), wanted.len()) =>
+            {
+                let name = |at| Dim::Var(format!("v{}.{at}", self.table.find(id)).into());
+                let dims: Vec<Dim> = (0..wanted.len()).map(name).collect();
+                self.extents(&dims);
+                self.same_dims(scope, &dims, wanted)
+            }
             (value, annotation) => self.opaque_fits(scope, &value, annotation),
         }
     }
@@ -173,4 +222,9 @@ impl Side<'_> {
         }
         Ok(())
     }
+}
+
+/// Whether an annotation is of shapes of this rank, of which nothing else is known.
+fn is_shape_of(annotation: &Annotation, rank: usize) -> bool {
+    matches!(annotation, Annotation::Shape(Extents::Rank(own)) if *own == rank)
 }

@@ -1,7 +1,9 @@
 //! A function run on names: every binding becomes an entry of the table, and what may stop the program is noted.
 
 use super::stops::{Guard, Stop};
+use super::trace::Trace;
 use super::values::{Def, Id, Table, Value, cells_of};
+use super::writes::holds_a_value;
 use crate::denotation::fuel;
 use crate::denotation::theorem::said;
 use relax_semantics::check::Phase;
@@ -40,25 +42,29 @@ pub(super) struct Side<'a> {
     pub(super) viewed: BTreeSet<usize>,
     /// Other names of memory.
     pub(super) views: BTreeSet<Id>,
+    /// Whether functions may write to what they are given, as far as that was asked.
+    pub(super) writing: BTreeMap<Name, bool>,
     /// Functions that are being run.
-    stack: Vec<Name>,
+    pub(super) stack: Vec<Name>,
     /// The branches around.
     pub(super) branch: Vec<String>,
     /// What decides each of them, where claims on dims do.
     pub(super) guards: Vec<Option<Guard>>,
     /// Results of calls of functions.
     called: BTreeMap<String, Value>,
-    /// What the bindings of the function itself hold, by their names.
-    pub(super) bound: BTreeMap<Name, Value>,
-    /// Is told of each binding of the function itself.
-    pub(super) cut: Option<&'a BTreeMap<Name, Value>>,
+    /// What is remembered of this side.
+    pub(super) trace: Trace,
+    /// What is remembered of the other side, with whose values those of this side are compared.
+    pub(super) cut: Option<&'a Trace>,
     pub(super) fresh: usize,
 }
 
 /// The variables of one run of a function.
 pub(super) struct Scope<'f> {
-    function: &'f Function,
-    vars: BTreeMap<VarId, Value>,
+    pub(super) function: &'f Function,
+    pub(super) vars: BTreeMap<VarId, Value>,
+    /// Variables that hold a value of their own, in no storage.
+    values: BTreeSet<VarId>,
     pub(super) dims: BTreeMap<Name, Dim>,
     pub(super) declared: BTreeMap<Name, &'f DimVar>,
 }
@@ -76,7 +82,7 @@ impl<'a> Side<'a> {
         other: &'a Module,
         table: &'a mut Table,
         facts: &'a mut dyn Facts,
-        cut: Option<&'a BTreeMap<Name, Value>>,
+        cut: Option<&'a Trace>,
         fresh: usize,
     ) -> Self {
         Self {
@@ -92,11 +98,12 @@ impl<'a> Side<'a> {
             recursive: BTreeSet::new(),
             viewed: BTreeSet::new(),
             views: BTreeSet::new(),
+            writing: BTreeMap::new(),
             stack: Vec::new(),
             branch: Vec::new(),
             guards: Vec::new(),
             called: BTreeMap::new(),
-            bound: BTreeMap::new(),
+            trace: Trace::default(),
             cut,
             fresh,
         }
@@ -189,12 +196,15 @@ impl<'a> Side<'a> {
         }
         let weight = self.weight(&value)?;
         fuel::spend(weight).map_err(said)?;
-        if self.stack.len() == 1 && (self.branch.is_empty() || !self.learnt) {
+        if self.stack.len() == 1 && self.may_meet() {
             let name = &scope.function.var(binding.var).name;
-            if let Some(known) = self.cut.and_then(|cut| cut.get(name)) {
+            if let Some(known) = self.cut.and_then(|cut| cut.bound.get(name)) {
                 self.meet(known, &value);
             }
-            self.bound.insert(name.clone(), value.clone());
+            self.trace.bound.insert(name.clone(), value.clone());
+        }
+        if holds_a_value(&binding.expr, &scope.values) {
+            scope.values.insert(binding.var);
         }
         scope.vars.insert(binding.var, value);
         Ok(())
@@ -259,7 +269,16 @@ impl<'a> Side<'a> {
                         let attrs = attrs.collect::<Ran<Vec<_>>>()?;
                         self.operator(name, values, attrs)
                     }
-                    Callee::Global(name) => self.global(name, &values),
+                    Callee::Global(name) => match self.module.tensor_program(name) {
+                        Some(program) => {
+                            let before = self.cells.clone();
+                            let written = self.in_place(program, &values)?;
+                            self.rebind(scope, args, written)?;
+                            self.note_written(scope, args, &before);
+                            Ok(Value::Tuple(Vec::new()))
+                        }
+                        None => self.global(name, &values),
+                    },
                     Callee::Var(var) => {
                         let callee = scope.vars.get(var).cloned().ok_or("a function")?;
                         self.unseen_call(&callee, values)
@@ -267,6 +286,23 @@ impl<'a> Side<'a> {
                 }
             }
         }
+    }
+
+    /// Variables that hold a value in no storage hold what was written from then on, and no others do.
+    fn rebind(&mut self, scope: &mut Scope, args: &[Atom], written: Vec<(usize, Id)>) -> Ran<()> {
+        for (at, id) in written {
+            match &args[at] {
+                Atom::Var(var)
+                    if scope.values.contains(var)
+                        && self.branch.is_empty()
+                        && args.iter().filter(|arg| **arg == args[at]).count() == 1 =>
+                {
+                    scope.vars.insert(*var, Value::Entry(id));
+                }
+                _ => return Err("a program that writes to what is no memory".into()),
+            }
+        }
+        Ok(())
     }
 
     /// A value of which nothing is known but how it came to be; it may stop the program.
@@ -317,7 +353,11 @@ impl<'a> Side<'a> {
         Ok(match atom {
             Atom::Var(var) => scope.vars.get(var).cloned().ok_or("a variable without a value")?,
             Atom::Global(name) => Value::Function(name.clone()),
-            Atom::Dim(dim) => Value::Known(Known::Dim(scope.dim(dim))),
+            Atom::Dim(dim) => {
+                let dim = scope.dim(dim);
+                self.needs_value(&dim);
+                Value::Known(Known::Dim(dim))
+            }
             Atom::Float(value) => Value::Known(Known::Float(*value)),
             Atom::Bool(value) => Value::Known(Known::Bool(*value)),
             Atom::Str(text) => Value::Known(Known::Str(text.clone())),
@@ -329,9 +369,16 @@ impl<'a> Side<'a> {
                 Value::Entry(self.table.entry(key, || (annotation, Def::Opaque)))
             }
             Atom::Tuple(items) | Atom::List(items) => each(self, items)?,
-            Atom::Shape(dims) => Value::Shape(dims.iter().map(|dim| scope.dim(dim)).collect()),
+            Atom::Shape(dims) => {
+                let dims: Vec<Dim> = dims.iter().map(|dim| scope.dim(dim)).collect();
+                self.needs_extents(&dims);
+                Value::Shape(dims)
+            }
             Atom::Annotation(annotation) => {
                 let annotation = annotation.map_dims(&mut |dim| scope.dim(dim));
+                let mut dims = Vec::new();
+                annotation.visit_dims(&mut |dim| dims.push(dim.clone()));
+                dims.iter().for_each(|dim| self.needs_value(dim));
                 Value::Known(Known::Annotation(annotation.into()))
             }
         })
@@ -346,9 +393,6 @@ impl<'a> Side<'a> {
 
     /// A call of a function of the module: its result, where it may be looked into.
     fn global(&mut self, name: &Name, args: &[Value]) -> Ran<Value> {
-        if let Some(program) = self.module.tensor_program(name) {
-            return self.in_place(program, args);
-        }
         let Some(function) = self.module.function(name) else {
             return Err(format!("there is no `{name}`"));
         };
@@ -362,8 +406,11 @@ impl<'a> Side<'a> {
             if recursive && hidden {
                 self.recursive.insert(name.clone());
             }
+            self.meet_handed(args);
+            let key = format!("call {name} {}", self.key(&Value::Tuple(args.to_vec())));
             self.effect(&key);
-            self.hand_over(args)?;
+            let writes = self.writes_arguments(name);
+            self.hand_over(args, writes)?;
             let annotation = function.lambda.result.clone().unwrap_or(Annotation::Object);
             let plain = {
                 let mut plain = true;
@@ -414,7 +461,8 @@ impl<'a> Side<'a> {
 impl<'f> Scope<'f> {
     fn of(function: &'f Function) -> Self {
         let declared = function.dims.iter().map(|dim| (dim.name.clone(), dim)).collect();
-        Self { function, vars: BTreeMap::new(), dims: BTreeMap::new(), declared }
+        let (vars, values, dims) = (BTreeMap::new(), BTreeSet::new(), BTreeMap::new());
+        Self { function, vars, values, dims, declared }
     }
 
     pub(super) fn dim(&self, dim: &Dim) -> Dim {

@@ -43,25 +43,33 @@ impl Side<'_> {
 
     /// A call of a function of which only its type is known.
     pub(super) fn unseen_call(&mut self, callee: &Value, args: Vec<Value>) -> Ran<Value> {
-        let mut key = format!("call {}", self.key(callee));
         let is_pure = match callee {
             Value::Entry(id) => {
                 matches!(self.annotation(*id), Annotation::Callable(Some(signature)) if signature.pure)
             }
             _ => false,
         };
-        key = format!("{key} {}", self.key(&Value::Tuple(args.clone())));
+        if !is_pure {
+            self.meet_handed(&args);
+        }
+        let args_key = self.key(&Value::Tuple(args.clone()));
+        let mut key = format!("call {} {args_key}", self.key(callee));
         if !is_pure {
             self.effect(&key);
             key = format!("{key} at {}", self.effects.len());
         }
-        self.hand_over(&args)?;
+        self.hand_over(&args, true)?;
         Ok(self.opaque(key.clone(), Annotation::Object, Some(key)))
     }
 
-    /// Memory that is handed to what nobody looks into holds something else afterwards.
-    pub(super) fn hand_over(&mut self, args: &[Value]) -> Ran<()> {
+    /// Memory that is handed to what nobody looks into holds something else afterwards, if that may write to it.
+    pub(super) fn hand_over(&mut self, args: &[Value], writes: bool) -> Ran<()> {
         for arg in args {
+            if !writes {
+                // What comes back may be another name of it.
+                self.viewed.extend(cells_of(arg));
+                continue;
+            }
             if has_view(arg, &self.views) {
                 return Err("memory with two names that is handed on".into());
             }

@@ -18,6 +18,7 @@ mod branches;
 mod calls;
 mod checks;
 mod constants;
+mod dims_of_terms;
 mod evaluate;
 mod functions;
 mod libraries;
@@ -30,7 +31,9 @@ mod same_bindings;
 mod same_stops;
 mod signatures;
 mod stops;
+mod trace;
 mod values;
+mod writes;
 
 use crate::denotation::fuel;
 use evaluate::Side;
@@ -186,12 +189,12 @@ fn compared(
     let left = first.run(function)?;
     let left = first.settled(left);
     let left = first.told(left);
-    let (stops, effects, bound) = (first.stops, first.effects, first.bound);
+    let (stops, effects, trace) = (first.stops, first.effects, first.trace);
     let mut recursive = first.recursive;
     let fresh = first.fresh + 1_000_000;
     // What the one checks, the other has to check as well: it does not know of it.
     let mut facts = prover();
-    let mut second = Side::new(after, before, &mut table, &mut facts, Some(&bound), fresh);
+    let mut second = Side::new(after, before, &mut table, &mut facts, Some(&trace), fresh);
     let right = second.run(other)?;
     let right = second.settled(right);
     let right = second.told(right);

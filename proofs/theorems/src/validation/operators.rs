@@ -2,7 +2,7 @@
 
 use super::evaluate::{Ran, Side};
 use super::programs::Plain;
-use super::stops::{Stop, never};
+use super::stops::{Guard, Stop, never};
 use super::values::{Applied, Argument, Call, Def, Id, Value, cells_of};
 use relax_semantics::ops::{
     Effect, Infer, Known, Literal, Operand, Operator, bind, is_deduced_by_name, lookup, only_checks,
@@ -42,18 +42,18 @@ impl Side<'_> {
         let bound = bind(row, args, attrs, &default).map_err(|_| "a call with other arguments")?;
         match row.name {
             "call_tir" | "call_tir_inplace" => self.call_tir(row.name, &bound),
-            "memory.alloc_storage" => {
+            ALLOC_STORAGE => {
                 let key = format!("storage {}", self.fresh());
                 Ok(self.opaque(key, Annotation::Object, None))
             }
-            "memory.alloc_tensor" => self.alloc(&bound),
+            ALLOC_TENSOR => self.alloc(&bound),
             // A copy.
             "astype" if self.has_dtype(&bound) => Ok(self.settled(bound[0].clone())),
             "memory.view" => self.view(bound),
             "memory.kill_storage" | "memory.kill_tensor" | "memory.kill_object" => {
                 Ok(Value::Tuple(Vec::new()))
             }
-            "make_closure" if bound.iter().any(|value| !cells_of(value).is_empty()) => {
+            MAKE_CLOSURE if bound.iter().any(|value| !cells_of(value).is_empty()) => {
                 Err("memory in a closure".into())
             }
             _ => {
@@ -66,7 +66,7 @@ impl Side<'_> {
                 }
                 let value = self.plain(row, settled)?;
                 if CALLING.contains(&row.name) {
-                    self.hand_over(&bound)?;
+                    self.hand_over(&bound, true)?;
                 }
                 Ok(value)
             }
@@ -89,6 +89,13 @@ impl Side<'_> {
         infer.facts.pop();
         let obligations = std::mem::take(&mut infer.obligations);
         if let Err(reject) = found {
+            let by_dims = self.guards.iter().flatten().any(Guard::is_of_dims);
+            if by_dims && operands.iter().all(is_seen) {
+                // A rejected call is wrong for all dims that lead here.
+                self.stop(Stop::Claim(never()));
+                self.facts.assume(never());
+                return Ok(Value::Tuple(Vec::new()));
+            }
             self.stop(Stop::Opaque(format!("{}/{}", row.name, reject.constraint)));
         }
         obligations.into_iter().for_each(|obligation| self.demand(obligation.claim));
@@ -141,9 +148,17 @@ impl Side<'_> {
         }
     }
 
+    /// What tells the arguments of a call from all others.
+    fn texts(&mut self, row: &Operator, args: &[Value]) -> Vec<String> {
+        if row.effect == Effect::Impure {
+            self.meet_handed(args);
+        }
+        args.iter().map(|arg| self.key(arg)).collect()
+    }
+
     /// A call of a row: deduction tells its result and what is left to check.
     fn plain(&mut self, row: &'static Operator, args: Vec<Value>) -> Ran<Value> {
-        let texts: Vec<String> = args.iter().map(|arg| self.key(arg)).collect();
+        let texts = self.texts(row, &args);
         let mut key = format!("{} {}", row.name, texts.join(" "));
         if row.effect == Effect::Impure {
             self.effect(&key);
@@ -215,7 +230,7 @@ impl Side<'_> {
     /// operands elsewhere.
     fn rejected(&mut self, key: String, operands: &[Operand], why: &str) -> Value {
         let elsewhere = self.table.known(&format!("{key}#0")).is_some();
-        let by_dims = self.guards.iter().any(Option::is_some);
+        let by_dims = self.guards.iter().flatten().any(Guard::is_of_dims);
         if elsewhere && by_dims && operands.iter().all(is_seen) {
             self.stop(Stop::Claim(never()));
             self.facts.assume(never());
@@ -254,7 +269,11 @@ impl Side<'_> {
         for buffer in &buffers {
             let annotation = match buffer {
                 Some(id) => self.annotation(*id).clone(),
-                None => fresh.next().cloned().ok_or("an output without an annotation")?,
+                None => {
+                    let annotation = fresh.next().ok_or("an output without an annotation")?;
+                    self.needs_extents(annotation.dims().unwrap_or_default());
+                    annotation.clone()
+                }
             };
             let dims = annotation.dims();
             shapes.push(dims.map(<[Dim]>::to_vec));
@@ -338,9 +357,18 @@ impl Side<'_> {
     }
 }
 
+/// Rows that take memory, and the one that makes a closure.
+pub(super) const ALLOC_STORAGE: &str = "memory.alloc_storage";
+pub(super) const ALLOC_TENSOR: &str = "memory.alloc_tensor";
+const MAKE_CLOSURE: &str = "make_closure";
 /// Rows that call a function of the module.
 const CALLING: [&str; 3] =
     ["invoke_closure", "invoke_pure_closure", "builtin.cuda_graph_run_or_capture"];
+
+/// Whether a row makes or calls a function that holds or gets memory.
+pub(super) fn is_of_closures(row: &Operator) -> bool {
+    row.name == MAKE_CLOSURE || CALLING.contains(&row.name)
+}
 
 /// Whether the tensors of a call have the dtypes of the buffers.
 fn fits(program: &TensorProgram, annotations: &[Annotation]) -> bool {

@@ -1,6 +1,7 @@
 //! Two entries are equal when their elements are, as terms over the elements of what both are made of.
 
 use super::constants::{self, all_integers};
+use super::dims_of_terms::as_dim;
 use super::evaluate::Side;
 use super::stops::Stop;
 use super::values::{Applied, Argument, Call, Def, Id, Table, Value};
@@ -421,8 +422,8 @@ impl<'a> Elements<'a> {
 
 /// The claim that a comparison of dims is.
 fn compared_dims(name: &str, operands: &[Term]) -> Option<Claim> {
-    let [Term::Extent(a), Term::Extent(b)] = operands else { return None };
-    let (a, b) = (a.clone(), b.clone());
+    let [a, b] = operands else { return None };
+    let (a, b) = (as_dim(a)?, as_dim(b)?);
     Some(match name {
         "equal" => Claim::new(a, Relation::Equal, b),
         "not_equal" => Claim::new(a, Relation::NotEqual, b),

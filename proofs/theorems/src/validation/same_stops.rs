@@ -1,9 +1,11 @@
 //! Whether two programs stop alike.
 
 use super::prove::Elements;
-use super::stops::{self, Stop};
+use super::stops::{self, Case, Stop};
+use super::values::Id;
 use crate::denotation::theorem::{alike_stops, said};
 use relax_syntax::facts::{Answer, Claim, Facts};
+use std::collections::BTreeMap;
 
 /// Whether a claim holds wherever the other side checks all of its own. If that is so both ways, either both sides stop or none.
 fn follows(claim: &Claim, others: &[Stop], plain: &mut dyn Facts) -> bool {
@@ -17,7 +19,8 @@ fn follows(claim: &Claim, others: &[Stop], plain: &mut dyn Facts) -> bool {
 /// Guards that are few enough to go through all cases.
 const MOST_GUARDS: usize = 5;
 
-/// Both sides stop the program alike: in each case of the claims that branches ask.
+/// Both sides stop the program alike: in each case of the claims and elements that branches ask. An element that one
+/// side does not compute, because it stops before, may be either.
 pub(super) fn same_stops(
     elements: &mut Elements,
     plain: &mut dyn Facts,
@@ -25,30 +28,51 @@ pub(super) fn same_stops(
     after: &[Stop],
 ) -> Result<(), String> {
     let differ = |one: &[Stop], other: &[Stop]| one.iter().any(|stop| !other.contains(stop));
-    let guards = stops::guards(before.iter().chain(after));
-    if guards.len() > MOST_GUARDS || !(differ(before, after) || differ(after, before)) {
-        return same_stops_here(elements, plain, before, after);
+    let [one, other] = [before, after].map(|stops| stops::guards(stops.iter()).1);
+    let map = equal_elements(elements, &one, &other);
+    let (before, after) = (before.to_vec(), stops::with_elements(after, &map));
+    let (claims, truths) = stops::guards(before.iter().chain(&after));
+    let count = claims.len() + truths.len();
+    if count > MOST_GUARDS || !(differ(&before, &after) || differ(&after, &before)) {
+        return same_stops_here(elements, plain, &before, &after);
     }
-    for case in 0_usize..1 << guards.len() {
-        let claims = guards
-            .iter()
-            .enumerate()
-            .map(|(at, claim)| if case >> at & 1 == 1 { claim.clone() } else { claim.opposite() });
-        let known: Vec<Claim> = claims.collect();
+    for number in 0_usize..1 << count {
+        let is_set = |at: usize| number >> at & 1 == 1;
+        let sides = claims.iter().enumerate();
+        let sides =
+            sides.map(|(at, claim)| if is_set(at) { claim.clone() } else { claim.opposite() });
+        let truth = |(at, id): (usize, &Id)| (*id, is_set(claims.len() + at));
+        let case = Case {
+            claims: sides.collect(),
+            elements: truths.iter().enumerate().map(truth).collect(),
+        };
         plain.push();
         elements.facts.push();
-        for claim in &known {
+        for claim in &case.claims {
             plain.assume(claim.clone());
             elements.facts.assume(claim.clone());
         }
         let never = plain.decide(&stops::never()) == Answer::Proved;
-        let [one, other] = [before, after].map(|stops| stops::where_holds(stops, &known));
+        let [one, other] = [&before, &after].map(|stops| stops::where_holds(stops, &case));
         let found = if never { Ok(()) } else { same_stops_here(elements, plain, &one, &other) };
         elements.facts.pop();
         plain.pop();
         found?;
     }
     Ok(())
+}
+
+/// Of entries that decide branches of the second side those of the first side that are equal to them, one each. They are
+/// equal where no side stops. So two of the same side stay two: where a side stops, they may differ.
+fn equal_elements(elements: &mut Elements, before: &[Id], after: &[Id]) -> BTreeMap<Id, Id> {
+    let mut open: Vec<Id> = before.iter().copied().filter(|id| !after.contains(id)).collect();
+    let mut map = BTreeMap::new();
+    for &id in after.iter().filter(|id| !before.contains(id)) {
+        if let Some(at) = open.iter().position(|&first| elements.equal(first, id).is_ok()) {
+            map.insert(id, open.remove(at));
+        }
+    }
+    map
 }
 
 /// The same, where the guards are decided.

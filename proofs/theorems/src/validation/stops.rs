@@ -1,8 +1,9 @@
 //! Traps: the ways in which a program may stop without a value.
 
-use super::values::{Applied, Call};
+use super::values::{Applied, Call, Id};
 use crate::denotation::program::boundary;
 use relax_syntax::facts::{Claim, Relation};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// One way to stop.
@@ -20,35 +21,64 @@ pub(super) enum Stop {
     Guarded(Vec<Guard>, Box<Stop>),
 }
 
-/// A branch that claims on dims decide.
+/// A branch.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Guard {
-    /// All of them.
-    pub(super) claims: Vec<Claim>,
-    /// Whether it is taken where they hold, or where some does not.
+    pub(super) test: Test,
+    /// Whether it is taken where the test holds, or where it does not.
     pub(super) holds: bool,
 }
 
+/// What decides a branch.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Test {
+    /// All of these claims on dims.
+    Dims(Vec<Claim>),
+    /// The element of an entry without axes.
+    Element(Id),
+}
+
+/// One of the cases that guards are divided into.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Case {
+    /// Claims that hold: of each that a guard asks it or its opposite one.
+    pub(super) claims: Vec<Claim>,
+    /// Entries that are true or false.
+    pub(super) elements: Vec<(Id, bool)>,
+}
+
 impl Guard {
-    /// What is known in the branch.
+    /// What is known of dims in the branch.
     pub(super) fn known(&self) -> Vec<Claim> {
-        match (self.holds, self.claims.as_slice()) {
-            (true, claims) => claims.to_vec(),
-            (false, [claim]) => vec![claim.opposite()],
-            (false, _) => Vec::new(),
+        match (&self.test, self.holds) {
+            (Test::Dims(claims), true) => claims.clone(),
+            (Test::Dims(claims), false) => match claims.as_slice() {
+                [claim] => vec![claim.opposite()],
+                _ => Vec::new(),
+            },
+            (Test::Element(_), _) => Vec::new(),
         }
     }
 
-    /// Whether it is taken where these claims hold, if they tell.
-    fn is_taken(&self, known: &[Claim]) -> Option<bool> {
-        let mut all = true;
-        for claim in &self.claims {
-            all &= known.contains(claim);
-            if !known.contains(claim) && !known.contains(&claim.opposite()) {
-                return None;
+    /// Whether claims on dims decide it.
+    pub(super) fn is_of_dims(&self) -> bool {
+        matches!(self.test, Test::Dims(_))
+    }
+
+    /// Whether it is taken in a case, if that tells.
+    fn is_taken(&self, case: &Case) -> Option<bool> {
+        match &self.test {
+            Test::Dims(claims) => {
+                let known = &case.claims;
+                let told = |claim| known.contains(claim) || known.contains(&claim.opposite());
+                let all = claims.iter().all(|claim| known.contains(claim));
+                claims.iter().all(told).then_some(all == self.holds)
+            }
+            Test::Element(id) => {
+                let found = case.elements.iter().find(|(other, _)| other == id);
+                found.map(|(_, value)| *value == self.holds)
             }
         }
-        Some(all == self.holds)
     }
 }
 
@@ -66,9 +96,15 @@ impl Stop {
             Stop::Guarded(guards, stop) => {
                 let mut text = String::new();
                 for guard in guards {
-                    let claims: Vec<String> = guard.claims.iter().map(Claim::to_string).collect();
+                    let test = match &guard.test {
+                        Test::Dims(claims) => {
+                            let claims: Vec<String> = claims.iter().map(Claim::to_string).collect();
+                            claims.join(" and ")
+                        }
+                        Test::Element(id) => format!("v{id}"),
+                    };
                     let word = if guard.holds { "where" } else { "unless" };
-                    text += &format!("{word} {}: ", claims.join(" and "));
+                    text += &format!("{word} {test}: ");
                 }
                 format!("{text}{}", stop.key())
             }
@@ -95,25 +131,50 @@ impl Stop {
     }
 }
 
-/// What decides whether stops count, of each claim and its opposite one.
-pub(super) fn guards<'s>(stops: impl Iterator<Item = &'s Stop>) -> Vec<Claim> {
-    let mut found: Vec<Claim> = Vec::new();
+/// The claims that decide whether stops count, of each and its opposite one, and the entries.
+pub(super) fn guards<'s>(stops: impl Iterator<Item = &'s Stop>) -> (Vec<Claim>, Vec<Id>) {
+    let (mut claims, mut elements): (Vec<Claim>, Vec<Id>) = (Vec::new(), Vec::new());
     for stop in stops {
         let Stop::Guarded(guards, _) = stop else { continue };
-        for claim in guards.iter().flat_map(|guard| &guard.claims) {
-            if !found.contains(claim) && !found.contains(&claim.opposite()) {
-                found.push(claim.clone());
+        for guard in guards {
+            match &guard.test {
+                Test::Dims(all) => {
+                    for claim in all {
+                        if !claims.contains(claim) && !claims.contains(&claim.opposite()) {
+                            claims.push(claim.clone());
+                        }
+                    }
+                }
+                Test::Element(id) if !elements.contains(id) => elements.push(*id),
+                Test::Element(_) => {}
             }
         }
     }
-    found
+    (claims, elements)
 }
 
-/// The stops that count where these claims hold: of each guard it or its opposite one.
-pub(super) fn where_holds(stops: &[Stop], known: &[Claim]) -> Vec<Stop> {
+/// Stops with other entries in the place of those that decide branches.
+pub(super) fn with_elements(stops: &[Stop], map: &BTreeMap<Id, Id>) -> Vec<Stop> {
+    let guard = |guard: &Guard| match &guard.test {
+        Test::Element(id) => {
+            Guard { test: Test::Element(map.get(id).copied().unwrap_or(*id)), holds: guard.holds }
+        }
+        Test::Dims(_) => guard.clone(),
+    };
+    let each = stops.iter().map(|stop| match stop {
+        Stop::Guarded(guards, stop) => {
+            Stop::Guarded(guards.iter().map(guard).collect(), stop.clone())
+        }
+        other => other.clone(),
+    });
+    each.collect()
+}
+
+/// The stops that count in a case.
+pub(super) fn where_holds(stops: &[Stop], case: &Case) -> Vec<Stop> {
     let each = stops.iter().filter_map(|stop| {
         let Stop::Guarded(guards, inner) = stop else { return Some(stop.clone()) };
-        let taken: Vec<Option<bool>> = guards.iter().map(|guard| guard.is_taken(known)).collect();
+        let taken: Vec<Option<bool>> = guards.iter().map(|guard| guard.is_taken(case)).collect();
         if taken.contains(&Some(false)) {
             None
         } else if taken.contains(&None) {
