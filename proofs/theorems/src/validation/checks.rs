@@ -39,7 +39,7 @@ impl Side<'_> {
         }
     }
 
-    /// Whether a dim is known not to be negative, as a sum, product, least or greatest of such dims is.
+    /// Whether a dim is known not to be negative, as a sum, product, part, least or greatest of such dims is.
     fn is_extent(&mut self, dim: &Dim) -> bool {
         if let Dim::Op(DimOp::Add | DimOp::Mul | DimOp::Min | DimOp::Max, sides) = dim
             && self.is_extent(&sides.0)
@@ -47,7 +47,7 @@ impl Side<'_> {
         {
             return true;
         }
-        if let Dim::Op(DimOp::FloorDiv, sides) = dim
+        if let Dim::Op(DimOp::FloorDiv | DimOp::CeilDiv, sides) = dim
             && matches!(sides.1, Dim::Int(1..))
             && self.is_extent(&sides.0)
         {
