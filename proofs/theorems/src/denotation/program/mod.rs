@@ -6,18 +6,21 @@
 //! ([`region`]), or all write the same ones, which is a fold. Anything else has no meaning here.
 
 mod access;
+mod boundary;
 mod flattened;
 mod folding;
 mod loops;
 mod region;
 mod scalar;
 
+pub(crate) use boundary::boundary;
 pub(crate) use loops::rebuilt;
 pub(crate) use scalar::{float, integer, replaced};
 
 use super::denoter::Stops;
 use super::fuel;
 use super::term::{Binder, Domain, Known, Term, unknown};
+use boundary::bound_dims;
 use region::{Content, Region};
 use relax_semantics::tir::{Sources, Typing, reductions};
 use relax_syntax::Name;
@@ -142,54 +145,6 @@ pub(crate) fn element(
 ) -> Known<Term> {
     let shape = &written.shapes[buffer];
     region::Reader { facts, fresh }.read(&written.contents[buffer], shape, at)
-}
-
-/// What a call must satisfy for the shapes of its buffers to be those of the program: else it stops.
-pub(crate) fn boundary(
-    program: &TensorProgram,
-    shapes: &[Vec<Dim>],
-    scalars: &[Dim],
-) -> Vec<Claim> {
-    let Ok(dims) = bound_dims(program, shapes, scalars) else { return Vec::new() };
-    let formal = program.buffer_params().map(|id| &program.buffer(id).shape);
-    let pairs = formal.zip(shapes).flat_map(|(formal, actual)| formal.iter().zip(actual));
-    let pairs = pairs.map(|(formal, actual)| (formal.substitute(&dims), actual.clone()));
-    let differ = pairs.filter(|(formal, actual)| formal != actual);
-    differ.map(|(formal, actual)| Claim::new(formal, Relation::Equal, actual)).collect()
-}
-
-/// What the symbolic variables of a program stand for in a call.
-fn bound_dims(
-    program: &TensorProgram,
-    shapes: &[Vec<Dim>],
-    scalars: &[Dim],
-) -> Known<BTreeMap<Name, Dim>> {
-    let (mut dims, mut buffers) = (BTreeMap::new(), shapes.iter());
-    let mut scalars = scalars.iter();
-    for param in &program.params {
-        match param {
-            Param::Buffer(id) => {
-                let Some(actual) = buffers.next() else { return unknown("too few buffers") };
-                let formal = &program.buffer(*id).shape;
-                if formal.len() != actual.len() {
-                    return unknown("a buffer of another rank");
-                }
-                for (formal, actual) in formal.iter().zip(actual) {
-                    if let Dim::Var(name) = formal {
-                        dims.entry(name.clone()).or_insert_with(|| actual.clone());
-                    }
-                }
-            }
-            Param::Dim(name) => {
-                let Some(value) = scalars.next() else { return unknown("too few scalars") };
-                dims.insert(name.clone(), value.clone());
-            }
-            Param::Scalar(_) => {
-                scalars.next();
-            }
-        }
-    }
-    Ok(dims)
 }
 
 impl Machine<'_> {
