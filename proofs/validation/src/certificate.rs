@@ -98,9 +98,15 @@ impl Certificate {
             json!(route),
             json!(target)
         )?;
+        // Stages that mean the same could change places: each names the one before it.
+        let mut after = String::new();
         for stage in &self.stages {
             let (name, hash, body) = (json!(stage.name), stage.hash(), json!(stage.text));
-            writeln!(text, "{{\"stage\": {name}, \"sha256\": \"{hash}\", \"text\": {body}}}")?;
+            writeln!(
+                text,
+                "{{\"stage\": {name}, \"after\": \"{after}\", \"sha256\": \"{hash}\", \"text\": {body}}}"
+            )?;
+            after = hash;
             for used in &stage.rules {
                 let (name, hash, body) = (json!(used.name()), used.hash(), json!(used.text));
                 writeln!(text, "{{\"rule\": {name}, \"sha256\": \"{hash}\", \"text\": {body}}}")?;

@@ -39,7 +39,7 @@ pub fn read(text: &str) -> Result<Read, String> {
     }
     let (header, input, output) = reader.header()?;
     let mut stages = Vec::new();
-    while let Some(stage) = reader.stage()? {
+    while let Some(stage) = reader.stage(stages.last())? {
         stages.push(stage);
     }
     let (Some(first), Some(last)) = (stages.first(), stages.last()) else {
@@ -117,14 +117,18 @@ impl Reader {
         Ok((Header { route, target, tested }, input, output))
     }
 
-    fn stage(&mut self) -> Result<Option<Stage>, String> {
-        let Some(line) = self.take(&["stage", "sha256", "text"]) else { return Ok(None) };
+    fn stage(&mut self, before: Option<&Stage>) -> Result<Option<Stage>, String> {
+        let Some(line) = self.take(&["stage", "after", "sha256", "text"]) else { return Ok(None) };
         let (Some(name), Some(text)) = (line["stage"].as_str(), line["text"].as_str()) else {
             return self.wrong("a stage has a name and a text");
         };
         let mut stage = Stage::read(name, text)?;
         if line["sha256"].as_str() != Some(stage.hash().as_str()) {
             return self.wrong("the hash is not that of the text");
+        }
+        let after = before.map_or_else(String::new, Stage::hash);
+        if line["after"].as_str() != Some(after.as_str()) {
+            return self.wrong("another stage stands before this one");
         }
         while let Some(rule) = self.rule()? {
             stage.rules.push(rule);
