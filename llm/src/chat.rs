@@ -56,9 +56,9 @@ pub enum Content {
 pub enum Part {
     /// The place of an image.
     Image,
-    /// A text.
+    /// A text beside or behind images.
     Text {
-        /// As written.
+        /// The text as written.
         text: String,
     },
 }
