@@ -50,7 +50,7 @@ pub enum Content {
     Parts(Vec<Part>),
 }
 
-/// A part of a turn, as templates of models that see images read it.
+/// A part of a turn, as templates of models of text and images read it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum Part {

@@ -23,7 +23,7 @@ pub enum Family {
     Phi3,
     /// Learned positions, layer norms with biases.
     Gpt2,
-    /// The decoder of Whisper, which attends to what an encoder heard.
+    /// The decoder of Whisper, with cross attention to its encoder.
     Whisper,
     /// The encoder of Whisper.
     WhisperEncoder,
@@ -203,7 +203,7 @@ pub(crate) mod most {
 }
 
 impl Config {
-    /// Bands of the spectrum that an encoder of speech hears; 0 elsewhere.
+    /// Bands of the spectrum that an encoder of speech takes; 0 elsewhere.
     pub(crate) fn bands(&self) -> usize {
         match self.input {
             Some(Input::Speech { bands }) => bands,
@@ -211,7 +211,7 @@ impl Config {
         }
     }
 
-    /// What a vision tower sees.
+    /// The images that a vision tower takes.
     pub(crate) fn image(&self) -> Image {
         match self.input {
             Some(Input::Image(image)) => image,
@@ -219,29 +219,29 @@ impl Config {
         }
     }
 
-    /// What the model sees; `None` where it reads text only.
+    /// The images that the model takes; `None` where it takes text only.
     #[must_use]
-    pub fn sees(&self) -> Option<Image> {
+    pub fn image_input(&self) -> Option<Image> {
         match self.encoder.as_ref()?.input? {
             Input::Image(image) => Some(image),
             Input::Speech { .. } => None,
         }
     }
 
-    /// Samples that the model hears at most; `None` where it hears nothing.
+    /// Samples of speech that the model takes at most; `None` where it takes none.
     #[must_use]
-    pub fn hears(&self) -> Option<usize> {
+    pub fn max_samples(&self) -> Option<usize> {
         let encoder = self.encoder.as_ref()?;
         let is_speech = matches!(encoder.input, Some(Input::Speech { .. }));
         is_speech.then(|| encoder.context.saturating_mul(Input::SAMPLES))
     }
 
-    pub(crate) fn sees_images(&self) -> bool {
-        self.sees().is_some()
+    pub(crate) fn takes_images(&self) -> bool {
+        self.image_input().is_some()
     }
 
     /// Whether layers attend to what an encoder makes.
-    pub(crate) fn attends_encoder(&self) -> bool {
+    pub(crate) fn has_cross_attention(&self) -> bool {
         self.family == Family::Whisper
     }
 

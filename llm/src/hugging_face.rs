@@ -80,7 +80,7 @@ impl Config {
 /// How configurations call the function that is not approximated.
 pub(crate) const EXACT_GELU: &str = "gelu";
 
-/// `model_type` of models of text that see images.
+/// `model_type` of models of text and images.
 const LLAVA: &str = "llava";
 
 /// The configuration of a decoder, with the encoder that it attends to.

@@ -33,6 +33,6 @@ pub use render::{PAGE, quantized_text, text};
 pub use roles::Role;
 pub use rotary::{Rotary, Scaling};
 pub use sampling::{Chosen, Sampler, Sampling, SamplingError, logprob, top_logprobs};
-pub use speech::{Speaking, Task};
+pub use speech::{SpeechTokens, Task};
 pub use tensors::{BLOCKS, Block, BlockField, Format, Packed, Stored, Tensors};
 pub use tokenizer::{Special, Stream, Tokenizer, TokenizerError, Vocabulary, VocabularyMetadata};

@@ -3,7 +3,7 @@
 use crate::config::{Config, Family, Head, LayerKind};
 use crate::error::Error;
 use crate::quantize::{self, Quantization, Text};
-use crate::roles::{ENCODED, Role};
+use crate::roles::{CROSS_INPUTS, Role};
 use crate::tensors::{Block, Checkpoint, Field, Format, Found, Tensors, Weight};
 use minijinja::{AutoEscape, Environment, UndefinedBehavior};
 use relax_syntax::format::format_source;
@@ -68,18 +68,18 @@ struct Values {
     windows: Vec<Option<usize>>,
     functions: Vec<Function>,
     layers: Vec<Layer>,
-    /// What an encoder hears.
+    /// Bands of an encoder of speech.
     bands: usize,
-    /// What a model sees.
-    image: Option<Seen>,
+    /// Images that a model takes.
+    image: Option<ImageValues>,
     encoder: Option<Box<Values>>,
     /// Whether layers attend to what the encoder makes.
-    attends_encoder: bool,
+    has_cross_attention: bool,
 }
 
 /// An image, and its rows of features.
 #[derive(Serialize)]
-struct Seen {
+struct ImageValues {
     side: usize,
     patch: usize,
     rows: usize,
@@ -222,13 +222,13 @@ fn values(config: &Config, checkpoint: &mut Checkpoint<'_>) -> Result<Values, Er
         functions,
         layers,
         bands: config.bands(),
-        image: config.sees().map(|image| Seen {
+        image: config.image_input().map(|image| ImageValues {
             side: image.side,
             patch: image.patch,
             rows: image.rows(),
         }),
         encoder,
-        attends_encoder: config.attends_encoder(),
+        has_cross_attention: config.has_cross_attention(),
     })
 }
 
@@ -326,7 +326,7 @@ fn encoded(
     (layer, formats): (usize, &mut BTreeSet<&'static Block>),
 ) -> Result<BTreeMap<&'static str, Weight>, Error> {
     let mut weights = BTreeMap::new();
-    for role in ENCODED.into_iter().filter(|_| config.attends_encoder()) {
+    for role in CROSS_INPUTS.into_iter().filter(|_| config.has_cross_attention()) {
         let found = checkpoint.find(config, role, layer)?;
         note(formats, &found);
         weights.insert(role, global(&found));

@@ -75,17 +75,17 @@ pub enum Role {
     /// Of the shape (hidden), after attention
     PostAttentionNorm,
     /// Of the shape (hidden), before attention to what was encoded
-    EncodedNorm,
+    CrossNorm,
     /// Of the shape (hidden)
-    EncodedNormBias,
+    CrossNormBias,
     /// Of the shape (heads * head dim, hidden), of attention to what was encoded
-    EncodedQuery,
+    CrossQuery,
     /// Of the shape (heads * head dim)
-    EncodedQueryBias,
+    CrossQueryBias,
     /// Of the shape (hidden, heads * head dim)
-    EncodedOutput,
+    CrossOutput,
     /// Of the shape (hidden)
-    EncodedOutputBias,
+    CrossOutputBias,
     /// Of the shape (hidden), before the feed-forward part
     FeedForwardNorm,
     /// Of the shape (hidden)
@@ -107,39 +107,33 @@ pub enum Role {
     /// Of the shape (hidden), after the feed-forward part
     PostFeedForwardNorm,
     /// Of the shape (kv heads * head dim, width of the encoder)
-    EncodedKey,
+    CrossKey,
     /// Of the shape (kv heads * head dim, width of the encoder)
-    EncodedValue,
+    CrossValue,
     /// Of the shape (kv heads * head dim)
-    EncodedValueBias,
+    CrossValueBias,
 }
 
 use Role::{
-    AttentionNorm, AttentionNormBias, ClassEmbedding, Convolution, ConvolutionBias, Down, DownBias,
-    Embedding, EncodedKey, EncodedNorm, EncodedNormBias, EncodedOutput, EncodedOutputBias,
-    EncodedQuery, EncodedQueryBias, EncodedValue, EncodedValueBias, FeedForwardNorm,
-    FeedForwardNormBias, FinalNorm, FinalNormBias, FrequencyDivisors, Gate, GateBias, GateUp,
-    Halving, HalvingBias, Head, Key, KeyBias, KeyNorm, Output, OutputBias, PatchEmbedding,
-    Positions, PostAttentionNorm, PostFeedForwardNorm, PreNorm, PreNormBias, Projector, Projector2,
-    Projector2Bias, ProjectorBias, Query, QueryBias, QueryKeyValue, QueryKeyValueBias, QueryNorm,
-    Up, UpBias, Value, ValueBias,
+    AttentionNorm, AttentionNormBias, ClassEmbedding, Convolution, ConvolutionBias, CrossKey,
+    CrossNorm, CrossNormBias, CrossOutput, CrossOutputBias, CrossQuery, CrossQueryBias, CrossValue,
+    CrossValueBias, Down, DownBias, Embedding, FeedForwardNorm, FeedForwardNormBias, FinalNorm,
+    FinalNormBias, FrequencyDivisors, Gate, GateBias, GateUp, Halving, HalvingBias, Head, Key,
+    KeyBias, KeyNorm, Output, OutputBias, PatchEmbedding, Positions, PostAttentionNorm,
+    PostFeedForwardNorm, PreNorm, PreNormBias, Projector, Projector2, Projector2Bias,
+    ProjectorBias, Query, QueryBias, QueryKeyValue, QueryKeyValueBias, QueryNorm, Up, UpBias,
+    Value, ValueBias,
 };
 
 /// What a decoder computes of what was encoded for each layer, before any token is there.
-pub(crate) const ENCODED: [Role; 3] = [EncodedKey, EncodedValue, EncodedValueBias];
+pub(crate) const CROSS_INPUTS: [Role; 3] = [CrossKey, CrossValue, CrossValueBias];
 
 /// What an encoder of speech has outside of layers that its decoder has not.
-const HEARS: [Role; 4] = [Convolution, ConvolutionBias, Halving, HalvingBias];
+const ENCODER_ALONE: [Role; 4] = [Convolution, ConvolutionBias, Halving, HalvingBias];
 
 /// What a layer of a decoder has that one of an encoder has not.
-const ATTENDS: [Role; 6] = [
-    EncodedNorm,
-    EncodedNormBias,
-    EncodedQuery,
-    EncodedQueryBias,
-    EncodedOutput,
-    EncodedOutputBias,
-];
+const CROSS_ATTENTION: [Role; 6] =
+    [CrossNorm, CrossNormBias, CrossQuery, CrossQueryBias, CrossOutput, CrossOutputBias];
 
 impl Role {
     /// The identifier in templates and of parameters, such as `attention_norm`.
@@ -159,9 +153,9 @@ impl Role {
             Value => ValueBias,
             QueryKeyValue => QueryKeyValueBias,
             Output => OutputBias,
-            EncodedQuery => EncodedQueryBias,
-            EncodedValue => EncodedValueBias,
-            EncodedOutput => EncodedOutputBias,
+            CrossQuery => CrossQueryBias,
+            CrossValue => CrossValueBias,
+            CrossOutput => CrossOutputBias,
             Projector => ProjectorBias,
             Projector2 => Projector2Bias,
             Gate => GateBias,
@@ -180,7 +174,7 @@ impl Config {
         let (llama, gguf) = row.map_or(("", ""), |(_, _, llama, gguf)| (*llama, *gguf));
         let is_encoder = self.input.is_some();
         let side = if is_encoder { "encoder" } else { "decoder" };
-        let prefix = if self.sees_images() { "language_model." } else { "" };
+        let prefix = if self.takes_images() { "language_model." } else { "" };
         let name = match (self.naming, self.own_names()) {
             (Naming::Gguf, _) => gguf,
             (_, Some(names)) => {
@@ -213,9 +207,11 @@ impl Config {
     /// Whether a model of the family has a tensor on this side.
     fn has_on_its_side(&self, role: Role) -> bool {
         match self.family {
-            Family::Whisper => !ENCODED.contains(&role) && !HEARS.contains(&role),
+            Family::Whisper => !CROSS_INPUTS.contains(&role) && !ENCODER_ALONE.contains(&role),
             Family::WhisperEncoder => {
-                !ENCODED.contains(&role) && !ATTENDS.contains(&role) && role != Embedding
+                !CROSS_INPUTS.contains(&role)
+                    && !CROSS_ATTENTION.contains(&role)
+                    && role != Embedding
             }
             _ => true,
         }
@@ -279,21 +275,21 @@ impl Config {
             FrequencyDivisors => vec![self.rotaries.first().map_or(0, |rotary| rotary.dim / 2)],
             FinalNorm | FinalNormBias | AttentionNorm | AttentionNormBias | OutputBias
             | PostAttentionNorm | FeedForwardNorm | FeedForwardNormBias | DownBias
-            | PostFeedForwardNorm | ConvolutionBias | HalvingBias | EncodedNorm
-            | EncodedNormBias | EncodedOutputBias | ClassEmbedding | PreNorm | PreNormBias => {
+            | PostFeedForwardNorm | ConvolutionBias | HalvingBias | CrossNorm | CrossNormBias
+            | CrossOutputBias | ClassEmbedding | PreNorm | PreNormBias => {
                 vec![hidden]
             }
-            Query | EncodedQuery => vec![query, hidden],
-            QueryBias | EncodedQueryBias => vec![query],
+            Query | CrossQuery => vec![query, hidden],
+            QueryBias | CrossQueryBias => vec![query],
             Key | Value => vec![key, hidden],
-            EncodedKey | EncodedValue => {
+            CrossKey | CrossValue => {
                 vec![key, self.encoder.as_ref().map_or(hidden, |encoder| encoder.hidden)]
             }
-            KeyBias | ValueBias | EncodedValueBias => vec![key],
+            KeyBias | ValueBias | CrossValueBias => vec![key],
             QueryKeyValue => vec![query + 2 * key, hidden],
             QueryKeyValueBias => vec![query + 2 * key],
             QueryNorm | KeyNorm => vec![self.head_dim],
-            Output | EncodedOutput => vec![hidden, query],
+            Output | CrossOutput => vec![hidden, query],
             Gate | Up => vec![wide, hidden],
             GateBias | UpBias => vec![wide],
             GateUp => vec![2 * wide, hidden],

@@ -27,7 +27,7 @@ impl Task {
 
 /// Tokens of a model of speech.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Speaking {
+pub struct SpeechTokens {
     start: u32,
     /// By code, such as `en`.
     languages: BTreeMap<String, u32>,
@@ -100,7 +100,7 @@ impl Files {
     }
 }
 
-impl Speaking {
+impl SpeechTokens {
     /// Reads `generation_config.json`, and `config.json` for what it does not have.
     ///
     /// # Errors
@@ -134,13 +134,13 @@ impl Speaking {
         })
     }
 
-    /// The tokens by which a model is asked which language it hears; `None` where it knows one language only.
+    /// The tokens by which a model is asked which language is spoken; `None` where it knows one language only.
     #[must_use]
     pub fn question(&self) -> Option<Vec<u32>> {
         (!self.languages.is_empty()).then(|| vec![self.start])
     }
 
-    /// The language of the greatest of the logits that follow [`Speaking::question`]; the first one where several are as great.
+    /// The language of the greatest of the logits that follow [`SpeechTokens::question`]; the first one where several are as great.
     #[must_use]
     pub fn language(&self, logits: &[f32]) -> Option<&str> {
         let logit = |token: u32| logits.get(token as usize).copied().unwrap_or(f32::NEG_INFINITY);
@@ -182,7 +182,7 @@ impl Speaking {
 
 #[cfg(test)]
 mod tests {
-    use super::{Speaking, Task};
+    use super::{SpeechTokens, Task};
 
     const GENERATION: &str = r#"{"decoder_start_token_id": 40, "lang_to_id": {"<|de|>": 41, "<|en|>": 42},
         "task_to_id": {"transcribe": 43, "translate": 44}, "no_timestamps_token_id": 45, "is_multilingual": true,
@@ -190,30 +190,32 @@ mod tests {
 
     #[test]
     fn a_text_begins_with_language_and_task() {
-        let speaking = Speaking::from_json(Some(GENERATION), "{}", 64).expect("it is whole");
-        assert_eq!(speaking.suppressed, [1, 2]);
-        assert_eq!(speaking.suppressed_first, [3]);
-        assert_eq!(speaking.question(), Some(vec![40]));
-        let prompt = |language, task| speaking.prompt(language, task);
+        let speech_tokens =
+            SpeechTokens::from_json(Some(GENERATION), "{}", 64).expect("it is whole");
+        assert_eq!(speech_tokens.suppressed, [1, 2]);
+        assert_eq!(speech_tokens.suppressed_first, [3]);
+        assert_eq!(speech_tokens.question(), Some(vec![40]));
+        let prompt = |language, task| speech_tokens.prompt(language, task);
         assert_eq!(prompt(Some("de"), Task::Transcribe), Ok(vec![40, 41, 43, 45]));
         assert_eq!(prompt(None, Task::Translate), Ok(vec![40, 44, 45]));
         let said = prompt(Some("xx"), Task::Transcribe).expect_err("it is unknown").to_string();
         assert!(said.contains("`language` = xx") && said.contains("de, en"), "{said}");
         let mut logits = vec![0.0; 64];
         (logits[7], logits[41], logits[42]) = (9.0, 1.0, 2.0);
-        assert_eq!(speaking.language(&logits), Some("en"));
+        assert_eq!(speech_tokens.language(&logits), Some("en"));
         logits[42] = f32::NAN;
-        assert_eq!(speaking.language(&logits), Some("de"));
+        assert_eq!(speech_tokens.language(&logits), Some("de"));
     }
 
     #[test]
     fn a_model_of_one_language_is_asked_for_none() {
         let config = r#"{"decoder_start_token_id": 5, "suppress_tokens": null}"#;
         let generation = r#"{"is_multilingual": false, "lang_to_id": {"<|en|>": 6}}"#;
-        let speaking = Speaking::from_json(Some(generation), config, 64).expect("it is whole");
-        assert_eq!(speaking.question(), None);
-        assert_eq!(speaking.prompt(None, Task::Transcribe), Ok(vec![5]));
-        let refused = |language, task| speaking.prompt(language, task).expect_err("unknown");
+        let speech_tokens =
+            SpeechTokens::from_json(Some(generation), config, 64).expect("it is whole");
+        assert_eq!(speech_tokens.question(), None);
+        assert_eq!(speech_tokens.prompt(None, Task::Transcribe), Ok(vec![5]));
+        let refused = |language, task| speech_tokens.prompt(language, task).expect_err("unknown");
         assert!(refused(Some("en"), Task::Transcribe).to_string().contains("one only"));
         assert!(refused(None, Task::Translate).to_string().contains("one only"));
     }
@@ -232,7 +234,7 @@ mod tests {
             (r#"{"decoder_start_token_id": 1, "task_to_id": 3}"#, "an object of tokens"),
             ("[", "no JSON object"),
         ] {
-            let said = Speaking::from_json(Some(generation), "{}", 64).expect_err(generation);
+            let said = SpeechTokens::from_json(Some(generation), "{}", 64).expect_err(generation);
             assert!(said.to_string().contains(part), "{generation}: {said}");
         }
     }

@@ -369,7 +369,7 @@ impl<'c> Checkpoint<'c> {
             let is_tied_head = self.config.head == Head::Embedding;
             // Buffers that transformers computes anew: frequencies, GPT-2's causal masks.
             name.ends_with("rotary_emb.inv_freq")
-                || self.config.sees_images() && self.is_beyond_features(name)
+                || self.config.takes_images() && self.is_beyond_features(name)
                 || is_gpt2 && (name.ends_with(".attn.bias") || name.ends_with(".masked_bias"))
                 || is_tied_head && *name == self.name(self.config, Role::Head, 0)
         };

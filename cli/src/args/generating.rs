@@ -22,14 +22,14 @@ pub(crate) struct GenerateArgs {
     /// Instructions before the message of --chat
     #[arg(long, value_name = "TEXT", requires = "chat")]
     pub(crate) system: Option<String>,
-    /// What a model of text and images sees: a PNG or JPEG file. Each image has its token in the prompt, such as `<image>`; --chat puts images
+    /// An image for a model of text and images: a PNG or JPEG file. Each image has its token in the prompt, such as `<image>`; --chat puts images
     /// before the message
     #[arg(long, value_name = "FILE")]
     pub(crate) image: Vec<PathBuf>,
-    /// What a model of speech hears: a WAV file with 16,000 samples a second; its channels are averaged
+    /// Speech to transcribe: a WAV file with 16,000 samples a second; its channels are averaged
     #[arg(long, value_name = "FILE", conflicts_with_all = ["prompt", "chat"])]
     pub(crate) audio: Option<PathBuf>,
-    /// The language of the speech by its code, such as en; by default the model says which one it hears
+    /// The language of the speech by its code, such as en; by default the model detects it
     #[arg(long, value_name = "CODE", requires = "audio", conflicts_with = "tokens")]
     pub(crate) language: Option<String>,
     /// What the text of the speech is: what is said, or a translation to English

@@ -55,7 +55,7 @@ pub(super) fn generate(args: &GenerateArgs, terminal: &mut Terminal) -> Outcome 
         None => Some(checkpoint.tokenizer()?),
     };
     let (speech, vision) = (Speech::read(args, &checkpoint)?, Vision::read(args, &checkpoint)?);
-    // What a model of speech is asked may depend on what it hears.
+    // The prompt of a model of speech may depend on the language that it detects.
     let prompt = match speech.is_some() && args.tokens.is_none() {
         true => None,
         false => Some(prompt(args, &checkpoint, (tokenizer.as_ref(), vision.as_ref()))?),

@@ -1,4 +1,4 @@
-//! Models of speech: a WAV file is heard, and the text is asked for in a language.
+//! Models of speech: a WAV file is transcribed, in a language that is given or detected.
 
 use super::{Folder, errors, letters, listed, model, reference};
 use relax_program::tensor_files::read_npz;
@@ -43,7 +43,7 @@ fn write_wav(path: &Path, (rate, kind): (u32, Kind), channels: u16, samples: &[f
     fs::write(path, file).expect("it is written");
 }
 
-/// The samples that the prompt of the reference hears.
+/// The samples of the prompt of the reference.
 fn samples() -> Vec<f32> {
     let bytes = fs::read(model("whisper").join("reference.npz")).expect("it is there");
     let samples = read_npz(&bytes, Some("samples")).expect("it is an array");
@@ -94,7 +94,7 @@ fn greedy_tokens_of_speech_are_those_of_transformers() {
 }
 
 /// The tiny model with a tokenizer.
-fn speaking(folder: &Folder) -> PathBuf {
+fn speech_tokens(folder: &Folder) -> PathBuf {
     let copy = folder.path().join("model");
     fs::create_dir_all(&copy).expect("it is made");
     for file in ["config.json", "model.safetensors"] {
@@ -118,7 +118,7 @@ fn the_language_is_asked_for_or_given() {
         "task_to_id": { "transcribe": 8, "translate": 11 },
         "suppress_tokens": [58, 59, 60, 61, 62, 63],
     });
-    let copy = speaking(&folder);
+    let copy = speech_tokens(&folder);
     ask(&copy, &generation);
     let file = wav(&folder, "speech.wav", PLAIN, 1, &samples());
     let text = |more: &[&str]| {
@@ -150,9 +150,9 @@ fn the_language_is_asked_for_or_given() {
         tokens[0]
     };
     let others: Vec<u64> = (0..64).filter(|token| ![6, 7, 10].contains(token)).collect();
-    let heard = token(&others);
+    let detected = token(&others);
     ask(&copy, &generation);
-    let place = [6, 7, 10].iter().position(|&token| token == heard).expect("it is a language");
+    let place = [6, 7, 10].iter().position(|&token| token == detected).expect("it is a language");
     assert_eq!(text(&[]), texts[place]);
     // A token that a text does not begin with may come later.
     let first = u64::from(texts[place].as_bytes()[0] - b'A');
@@ -165,7 +165,7 @@ fn the_language_is_asked_for_or_given() {
 }
 
 #[test]
-fn what_cannot_be_heard_is_refused() {
+fn what_cannot_be_transcribed_is_refused() {
     let Some(folder) = Folder::new() else { return };
     let whisper = model("whisper");
     let refused = |audio: &str, words: &str| {
@@ -181,9 +181,9 @@ fn what_cannot_be_heard_is_refused() {
     let config = whisper.join("config.json").display().to_string();
     refused(&config, "it is no WAV file");
     let fast = wav(&folder, "fast.wav", (44_100, Kind::F32), 1, &samples());
-    refused(&fast, "it has 44100 samples a second, and the model hears 16000");
+    refused(&fast, "it has 44100 samples a second, and the model takes 16000");
     let long = wav(&folder, "long.wav", PLAIN, 1, &vec![0.0; 12 * 320 + 1]);
-    refused(&long, "it has 3841 samples (0.24 s), and the model hears 3840 at once (0.24 s)");
+    refused(&long, "it has 3841 samples (0.24 s), and the model takes 3840 at once (0.24 s)");
     let odd = wav(&folder, "odd.wav", PLAIN, 1, &[0.0, f32::NAN]);
     refused(&odd, "sample 1 is NaN");
     let bytes = fs::read(folder.path().join("speech.wav")).expect("it is there");

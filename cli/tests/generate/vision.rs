@@ -1,4 +1,4 @@
-//! Models of text and images: image files are seen at the places of their tokens.
+//! Models of text and images: image files stand at the places of their tokens.
 
 use super::{Folder, errors, letters, listed, model, reference};
 use image::{ImageFormat, Rgb, RgbImage};
@@ -12,8 +12,8 @@ const IMAGE: u64 = 63;
 const ROWS: usize = 4;
 const SIDE: u32 = 10;
 
-/// The image that the prompt of the reference sees.
-fn seen() -> RgbImage {
+/// The image of the prompt of the reference.
+fn pictured() -> RgbImage {
     let bytes = fs::read(model("llava").join("reference.npz")).expect("it is there");
     let images = read_npz(&bytes, Some("images")).expect("it is an array").to_ints();
     let byte = |channel, row, column| {
@@ -51,7 +51,7 @@ fn greedy_tokens_of_an_image_are_those_of_transformers() {
         folder.tokens(&llava, &[arguments.as_slice(), more].concat())
     };
     let want = reference("llava", "greedy");
-    let file = written(&folder, "seen.png", &seen());
+    let file = written(&folder, "image.png", &pictured());
     assert_eq!(tokens(&file, &["--max-tokens", "64"]), want);
     let arguments = ["--image", &file, "--tokens", &prompt, "--max-tokens", "2", "--bench"];
     let objects = folder.objects(&llava, &arguments);
@@ -59,7 +59,7 @@ fn greedy_tokens_of_an_image_are_those_of_transformers() {
     // What lies beyond the square in the middle is cut off.
     let other = Rgb([200, 10, 90]);
     let mut wide = RgbImage::from_pixel(SIDE + 9, SIDE, other);
-    image::imageops::replace(&mut wide, &seen(), 4, 0);
+    image::imageops::replace(&mut wide, &pictured(), 4, 0);
     let wide = written(&folder, "wide.png", &wide);
     assert_eq!(tokens(&wide, &["--max-tokens", "64"]), want);
     // An image of one color has it in every size, and it is another one.
@@ -105,7 +105,7 @@ fn spelling(folder: &Folder) -> PathBuf {
 fn a_text_has_the_places_of_images() {
     let Some(folder) = Folder::new() else { return };
     let copy = spelling(&folder);
-    let file = written(&folder, "seen.png", &seen());
+    let file = written(&folder, "image.png", &pictured());
     let arguments = |more: &[&'static str]| {
         let mut arguments = vec!["--image", file.as_str(), "--max-tokens", "8"];
         arguments.extend(more);
@@ -143,13 +143,13 @@ fn a_text_has_the_places_of_images() {
 }
 
 #[test]
-fn what_cannot_be_seen_is_refused() {
+fn files_that_are_no_images_are_refused() {
     let Some(folder) = Folder::new() else { return };
     let llava = model("llava");
     let refused = |image: &str, words: &str| {
         folder.refused(&llava, &["--image", image, "--tokens", "1,63"], 2, words);
     };
-    let file = written(&folder, "seen.png", &seen());
+    let file = written(&folder, "image.png", &pictured());
     folder.refused(&model("llama"), &["--image", &file, "--tokens", "1"], 2, "reads text only");
     refused("nothing.png", "nothing.png: cannot read it");
     refused(&folder.path().display().to_string(), "it is no file");

@@ -163,7 +163,7 @@ impl Model {
             Tensor::from_floats(DType::F32, array)
         };
         let mut tensors: Vec<Tensor> = (0..first.len()).map(joined).collect();
-        if let Some(image) = self.config.sees() {
+        if let Some(image) = self.config.image_input() {
             let rows = i64::try_from(image.rows()).expect("few rows");
             let tokens_of = tokens.to_ints();
             let place = |(sequence, &before): (usize, &i64), at: usize| {

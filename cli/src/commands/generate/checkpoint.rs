@@ -5,8 +5,8 @@ use crate::commands::kept::stamp;
 use crate::exit::Failure;
 use crate::files::shown_name;
 use relax_llm::{
-    Chat, ChatError, Config, Content, Ending, Format, Message, Metadata, Quantization, Speaking,
-    Stored, Tensors, Text, Tokenizer, Vocabulary, VocabularyMetadata, quantized_text,
+    Chat, ChatError, Config, Content, Ending, Format, Message, Metadata, Quantization,
+    SpeechTokens, Stored, Tensors, Text, Tokenizer, Vocabulary, VocabularyMetadata, quantized_text,
 };
 use relax_program::tensor_files::{GgufValue, Weights};
 use serde_json::Value;
@@ -31,7 +31,7 @@ pub(crate) struct Checkpoint {
     /// Tokens that end a text.
     pub(crate) ends: Vec<u32>,
     /// How a model of speech is asked for a text.
-    pub(crate) speaking: Option<Speaking>,
+    pub(crate) speech_tokens: Option<SpeechTokens>,
     /// Of a folder.
     folder: Option<PathBuf>,
 }
@@ -46,14 +46,14 @@ impl Checkpoint {
         };
         let contents = Contents::of(&weights)?;
         let text = quantized_text(&config, &contents, quantize).map_err(wrong)?;
-        let speaking = config.hears().map(|_| speaking(path, config.vocabulary));
-        let speaking = speaking.transpose()?;
+        let speech_tokens = config.max_samples().map(|_| speech_tokens(path, config.vocabulary));
+        let speech_tokens = speech_tokens.transpose()?;
         let folder = path.is_dir().then(|| path.to_owned());
         let is_block = |stored: &Stored| matches!(stored.format, Format::Block(_));
         let is_quantized = contents.0.values().any(is_block)
             || (!text.quantized.is_empty() && quantize != Some(Quantization::Bf16));
         let name = format!("{name}.rx");
-        Ok(Self { config, weights, text, is_quantized, name, ends, speaking, folder })
+        Ok(Self { config, weights, text, is_quantized, name, ends, speech_tokens, folder })
     }
 
     /// The tokenizer of the file, or `tokenizer.json` of the folder.
@@ -85,7 +85,7 @@ impl Checkpoint {
             id.and_then(|id| tokenizer.spelling(id)).unwrap_or_default()
         };
         let found = match (&self.folder, self.weights.gguf()) {
-            (Some(folder), _) => of_tokenizer_config(folder, self.config.sees().is_some())?,
+            (Some(folder), _) => of_tokenizer_config(folder, self.config.image_input().is_some())?,
             (None, Some(gguf)) => {
                 let get = |key: &str| gguf.metadata().get(key);
                 let id = |key: &str| spelled(get(key).and_then(GgufValue::as_u64));
@@ -122,7 +122,7 @@ pub(crate) struct Template {
     pub(crate) text: String,
     pub(crate) bos: String,
     pub(crate) eos: String,
-    /// Whether the model sees images: its template reads lists of parts.
+    /// Whether the model takes images: its template reads lists of parts.
     reads_parts: bool,
 }
 
@@ -204,13 +204,13 @@ fn of_folder(path: &Path) -> Result<Opened, Failure> {
     Ok((weights, parsed, ends))
 }
 
-/// How the model of a folder is asked for what it hears.
-fn speaking(folder: &Path, vocabulary: usize) -> Result<Speaking, Failure> {
+/// How the model of a folder is asked for a transcript.
+fn speech_tokens(folder: &Path, vocabulary: usize) -> Result<SpeechTokens, Failure> {
     let config = read(&folder.join("config.json"), LONGEST)?;
     let path = folder.join("generation_config.json");
     let generation = path.is_file().then(|| read(&path, LONGEST)).transpose()?;
-    let speaking = Speaking::from_json(generation.as_deref(), &config, vocabulary);
-    speaking.map_err(|error| Failure::usage(format!("{}: {error}", folder.display())))
+    let speech_tokens = SpeechTokens::from_json(generation.as_deref(), &config, vocabulary);
+    speech_tokens.map_err(|error| Failure::usage(format!("{}: {error}", folder.display())))
 }
 
 /// `eos_token_id`, one or several.

@@ -1,4 +1,4 @@
-//! What an encoder makes for the sequences of a pool: what layers attend to, or rows in the place of tokens.
+//! Results of an encoder for the sequences of a pool: keys and values of cross attention, or features of images.
 
 use super::pool::{Rows, dim, tensor};
 use relax_llm::Config;
@@ -8,9 +8,9 @@ use relax_runtime::{DType, Stop, Tensor, Value};
 pub(super) enum Encoded {
     Nothing,
     /// Keys and values of each layer, of one sequence.
-    Heard(Vec<Tensor>),
+    Cross(Vec<Tensor>),
     /// Rows of features. So many are of images, which the image tokens of a sequence read one after the other.
-    Seen {
+    Features {
         features: Tensor,
         rows: usize,
         token: u32,
@@ -20,11 +20,11 @@ pub(super) enum Encoded {
 impl Encoded {
     /// What there is before anything is encoded.
     pub(super) fn before(config: &Config) -> Result<Self, Stop> {
-        let Some(image) = config.sees() else { return Ok(Self::Nothing) };
+        let Some(image) = config.image_input() else { return Ok(Self::Nothing) };
         // The program reads a row for each token, and takes none of them.
         let features = Tensor::zeros(DType::F32, &[1, dim(config.hidden)?]);
         let features = features.map_err(Stop::Unsupported)?;
-        Ok(Self::Seen { features, rows: 0, token: image.token })
+        Ok(Self::Features { features, rows: 0, token: image.token })
     }
 
     /// The arguments of a call with these tokens of each sequence.
@@ -34,19 +34,19 @@ impl Encoded {
     ) -> Result<Vec<Value>, Stop> {
         let (features, rows, image) = match self {
             Self::Nothing => return Ok(Vec::new()),
-            Self::Heard(tensors) => {
+            Self::Cross(tensors) => {
                 return Ok(tensors.iter().cloned().map(Value::Tensor).collect());
             }
-            Self::Seen { features, rows, token } => (features, *rows, *token),
+            Self::Features { features, rows, token } => (features, *rows, *token),
         };
         let mut places = Vec::new();
         let count = sequences.first().map_or(0, |(_, tokens)| tokens.len());
         for (sequence, tokens) in sequences.iter_mut() {
             for &token in *tokens {
                 // An image token beyond those of images is a token as others are.
-                let is_row = token == image && sequence.seen < rows;
-                places.push(if is_row { dim(sequence.seen)? } else { -1 });
-                sequence.seen += usize::from(is_row);
+                let is_row = token == image && sequence.features < rows;
+                places.push(if is_row { dim(sequence.features)? } else { -1 });
+                sequence.features += usize::from(is_row);
             }
         }
         let places = tensor(&[dim(sequences.len())?, dim(count)?], &places)?;

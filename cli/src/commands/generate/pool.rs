@@ -31,8 +31,8 @@ pub(crate) struct Rows {
     pages: Vec<usize>,
     /// Rows that are in use.
     positions: usize,
-    /// Rows of images that its tokens have read.
-    pub(super) seen: usize,
+    /// Rows of features that its tokens have read.
+    pub(super) features: usize,
     free: Free,
 }
 
@@ -66,15 +66,15 @@ impl<'m> Pool<'m> {
         Ok(Self { model, tensors, nothing, encoded, is_lost: false, free, pages: 0, most })
     }
 
-    /// Lets a sequence attend to what a model of speech hears, 16,000 samples a second.
-    pub(super) fn hear(&mut self, samples: &[f32]) -> Result<(), Stop> {
+    /// Encodes speech for the cross attention of one sequence, 16,000 samples a second.
+    pub(super) fn encode_speech(&mut self, samples: &[f32]) -> Result<(), Stop> {
         let samples = floats(&[1, dim(samples.len())?], samples)?;
-        self.encoded = Encoded::Heard(tensors_of(&self.encode(samples)?)?);
+        self.encoded = Encoded::Cross(tensors_of(&self.encode(samples)?)?);
         Ok(())
     }
 
-    /// Lets the image tokens of sequences read what a model sees of so many images.
-    pub(super) fn see(
+    /// Encodes so many images for the image tokens of sequences.
+    pub(super) fn encode_images(
         &mut self,
         (pixels, images): (&[f32], usize),
         image: Image,
@@ -84,7 +84,7 @@ impl<'m> Pool<'m> {
             return Err(no("tensor of features"));
         };
         let rows = images * image.rows();
-        self.encoded = Encoded::Seen { features, rows, token: image.token };
+        self.encoded = Encoded::Features { features, rows, token: image.token };
         Ok(())
     }
 
@@ -117,7 +117,7 @@ impl<'m> Pool<'m> {
 
     /// A sequence without positions.
     pub(super) fn rows(&self) -> Rows {
-        Rows { pages: Vec::new(), positions: 0, seen: 0, free: Rc::clone(&self.free) }
+        Rows { pages: Vec::new(), positions: 0, features: 0, free: Rc::clone(&self.free) }
     }
 
     /// Adds to each sequence as many tokens, at least one; the logits of the token after them. A call that stops loses the pool: the

@@ -7,7 +7,7 @@ use super::speed::Speed;
 use crate::args::{GenerateArgs, SpeechTask};
 use crate::exit::Failure;
 use hound::{SampleFormat, WavReader};
-use relax_llm::{Speaking, Task};
+use relax_llm::{SpeechTokens, Task};
 use relax_runtime::Stop;
 use std::fs::{self, File};
 use std::io::BufReader;
@@ -17,10 +17,10 @@ use std::time::Instant;
 /// Samples a second, of models and therefore of files.
 const RATE: u32 = 16_000;
 
-/// What a model hears.
+/// Speech to transcribe.
 pub(super) struct Speech<'c> {
     samples: Vec<f32>,
-    speaking: &'c Speaking,
+    speech_tokens: &'c SpeechTokens,
 }
 
 impl<'c> Speech<'c> {
@@ -29,31 +29,31 @@ impl<'c> Speech<'c> {
         args: &GenerateArgs,
         checkpoint: &'c Checkpoint,
     ) -> Result<Option<Self>, Failure> {
-        match (&args.audio, &checkpoint.speaking) {
+        match (&args.audio, &checkpoint.speech_tokens) {
             (None, None) => Ok(None),
             (None, Some(_)) => {
-                Err(Failure::usage("the model hears speech: give a WAV file with --audio"))
+                Err(Failure::usage("the model transcribes speech: give a WAV file with --audio"))
             }
             (Some(_), None) => Err(Failure::usage("--audio: the model reads text only")),
             (Some(_), Some(_)) if args.prompt.is_some() || args.chat.is_some() => Err(
                 Failure::usage("a model of speech takes --tokens, and neither --prompt nor --chat"),
             ),
-            (Some(path), Some(speaking)) => {
-                let most = checkpoint.config.hears().unwrap_or(0);
+            (Some(path), Some(speech_tokens)) => {
+                let most = checkpoint.config.max_samples().unwrap_or(0);
                 let samples = samples(path, most)
                     .map_err(|why| Failure::usage(format!("{}: {why}", path.display())))?;
-                Ok(Some(Self { samples, speaking }))
+                Ok(Some(Self { samples, speech_tokens }))
             }
         }
     }
 
     /// Tokens that the text does not have.
     pub(super) fn suppressed(&self) -> Suppressed {
-        let Speaking { suppressed, suppressed_first, .. } = self.speaking;
+        let SpeechTokens { suppressed, suppressed_first, .. } = self.speech_tokens;
         Suppressed { always: suppressed.clone(), first: suppressed_first.clone() }
     }
 
-    /// Lets the model hear; the tokens that its text begins with, which are those of `--tokens` where there are some.
+    /// Encodes the speech; gives the tokens that the text begins with, which are those of `--tokens` where there are some.
     pub(super) fn begin(
         &self,
         (args, tokens): (&GenerateArgs, Option<Vec<u32>>),
@@ -61,14 +61,14 @@ impl<'c> Speech<'c> {
         speed: &mut Speed,
     ) -> Result<Result<Vec<u32>, Stop>, Failure> {
         let start = Instant::now();
-        if let Err(stop) = pool.hear(&self.samples) {
+        if let Err(stop) = pool.encode_speech(&self.samples) {
             return Ok(Err(stop));
         }
         speed.encode(seconds(self.samples.len()), start.elapsed());
         tokens.map_or_else(|| self.prompt(args, pool), |tokens| Ok(Ok(tokens)))
     }
 
-    /// A model of several languages is asked which one it hears where `--language` does not say.
+    /// A model of several languages detects which one is spoken where `--language` does not say.
     fn prompt(
         &self,
         args: &GenerateArgs,
@@ -79,15 +79,15 @@ impl<'c> Speech<'c> {
             SpeechTask::Translate => Task::Translate,
         };
         let mut language = args.language.clone();
-        if let Some(question) = self.speaking.question().filter(|_| language.is_none()) {
+        if let Some(question) = self.speech_tokens.question().filter(|_| language.is_none()) {
             let mut rows = pool.rows();
             let logits = match pool.step(&mut [(&mut rows, &question)]) {
                 Ok(logits) => logits,
                 Err(stop) => return Ok(Err(stop)),
             };
-            language = self.speaking.language(&logits[0]).map(str::to_owned);
+            language = self.speech_tokens.language(&logits[0]).map(str::to_owned);
         }
-        let prompt = self.speaking.prompt(language.as_deref(), task);
+        let prompt = self.speech_tokens.prompt(language.as_deref(), task);
         prompt.map(Ok).map_err(|error| Failure::usage(error.to_string()))
     }
 }
@@ -108,7 +108,7 @@ fn samples(path: &Path, most: usize) -> Result<Vec<f32>, String> {
     let spec = reader.spec();
     if spec.sample_rate != RATE {
         return Err(format!(
-            "it has {} samples a second, and the model hears {RATE}: \
+            "it has {} samples a second, and the model takes {RATE}: \
              `ffmpeg -i FILE -ac 1 -ar {RATE} FILE.wav` converts it",
             spec.sample_rate
         ));
@@ -116,7 +116,7 @@ fn samples(path: &Path, most: usize) -> Result<Vec<f32>, String> {
     let frames = reader.duration() as usize;
     if frames > most {
         return Err(format!(
-            "it has {frames} samples ({:.2} s), and the model hears {most} at once ({:.2} s)",
+            "it has {frames} samples ({:.2} s), and the model takes {most} at once ({:.2} s)",
             seconds(frames),
             seconds(most)
         ));

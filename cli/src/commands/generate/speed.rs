@@ -11,7 +11,7 @@ use relax_runtime::Module;
 use serde_json::json;
 use std::time::Duration;
 
-/// What a model hears or sees: seconds of speech, or a number of images.
+/// Input of an encoder: seconds of speech, or a number of images.
 enum Input {
     Speech(f64),
     Images(usize),

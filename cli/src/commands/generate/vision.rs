@@ -1,4 +1,4 @@
-//! Images: as the encoder of a model sees them, and where a prompt has their rows.
+//! Images: the pixels that the encoder of a model takes, and where a prompt has their features.
 
 use super::checkpoint::Checkpoint;
 use super::pool::Pool;
@@ -21,7 +21,7 @@ const MOST_MEMORY: u64 = 1 << 30;
 const MEAN: [f64; 3] = [0.481_454_66, 0.457_827_5, 0.408_210_73];
 const DEVIATION: [f64; 3] = [0.268_629_54, 0.261_302_58, 0.275_777_11];
 
-/// What a model sees.
+/// Images of a prompt.
 pub(super) struct Vision {
     image: Image,
     /// Channels, rows and columns of each image.
@@ -30,12 +30,12 @@ pub(super) struct Vision {
 }
 
 impl Vision {
-    /// The files of `--image`; `None` for a model of text, and one that sees nothing.
+    /// The files of `--image`; `None` for a model of text.
     pub(super) fn read(
         args: &GenerateArgs,
         checkpoint: &Checkpoint,
     ) -> Result<Option<Self>, Failure> {
-        let Some(image) = checkpoint.config.sees() else {
+        let Some(image) = checkpoint.config.image_input() else {
             return match args.image.is_empty() {
                 true => Ok(None),
                 false => Err(Failure::usage("--image: the model reads text only")),
@@ -52,11 +52,11 @@ impl Vision {
         Ok(Some(Self { image, pixels, images: args.image.len() }))
     }
 
-    /// Lets the model see.
+    /// Encodes the images.
     pub(super) fn show(&self, pool: &mut Pool<'_>, speed: &mut Speed) -> Result<(), Stop> {
         if self.images > 0 {
             let start = Instant::now();
-            pool.see((&self.pixels, self.images), self.image)?;
+            pool.encode_images((&self.pixels, self.images), self.image)?;
             speed.encode_images(self.images, start.elapsed());
         }
         Ok(())

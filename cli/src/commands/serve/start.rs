@@ -29,10 +29,10 @@ const STACK: usize = 16 << 20;
 const READERS: usize = 4;
 
 fn refuse_speech(checkpoint: &Checkpoint) -> Result<(), Failure> {
-    match checkpoint.speaking {
+    match checkpoint.speech_tokens {
         None => Ok(()),
         Some(_) => Err(Failure::usage(
-            "models of speech are not served: `relax generate MODEL --audio FILE` writes what they hear",
+            "models of speech are not served: `relax generate MODEL --audio FILE` transcribes",
         )),
     }
 }
