@@ -186,6 +186,8 @@ fn what_cannot_be_transcribed_is_refused() {
     refused(&long, "it has 3841 samples (0.24 s), and the model takes 3840 at once (0.24 s)");
     let odd = wav(&folder, "odd.wav", PLAIN, 1, &[0.0, f32::NAN]);
     refused(&odd, "sample 1 is NaN");
+    let loud = wav(&folder, "loud.wav", PLAIN, 1, &[0.0, 0.5, -1e30]);
+    refused(&loud, "sample 2 is -1");
     let bytes = fs::read(folder.path().join("speech.wav")).expect("it is there");
     let cut = folder.path().join("cut.wav");
     fs::write(&cut, &bytes[..bytes.len() - 5]).expect("it is written");

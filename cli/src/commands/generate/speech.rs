@@ -14,6 +14,8 @@ use std::io::BufReader;
 use std::path::Path;
 use std::time::Instant;
 
+/// Floats are from -1 to 1 as a rule. The power of greater ones than these is no f32.
+const LOUDEST: f32 = 1e6;
 /// Samples a second, of models and therefore of files.
 const RATE: u32 = 16_000;
 
@@ -125,7 +127,10 @@ fn samples(path: &Path, most: usize) -> Result<Vec<f32>, String> {
     let channels = usize::from(spec.channels).max(1);
     let mean = |(at, frame): (usize, &[f32])| {
         let mean = frame.iter().sum::<f32>() / channels as f32;
-        if mean.is_finite() { Ok(mean) } else { Err(format!("sample {at} is {mean}")) }
+        let is_sample = mean.abs() <= LOUDEST;
+        is_sample
+            .then_some(mean)
+            .ok_or_else(|| format!("sample {at} is {mean}: expected floats of about -1 to 1"))
     };
     values.chunks(channels).enumerate().map(mean).collect()
 }
