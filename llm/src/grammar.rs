@@ -112,6 +112,13 @@ pub struct Constraint {
 }
 
 impl Constraint {
+    /// The same form for another text, where this one has not begun; the grammar is not compiled again.
+    #[must_use]
+    pub fn again(&self) -> Self {
+        let (matcher, ends) = (self.matcher.deep_clone(), self.ends.clone());
+        Self { matcher, ends, end: self.end, tokens: self.tokens }
+    }
+
     fn given_up(&self, why: &str) -> GrammarError {
         GrammarError::GivenUp { tokens: self.tokens, why: first_line(why) }
     }

@@ -224,9 +224,7 @@ pub(super) fn tensor(shape: &[i64], elements: &[i64]) -> Result<Value, Stop> {
 
 /// A tensor of f32.
 fn floats(shape: &[i64], elements: &[f32]) -> Result<Value, Stop> {
-    let bytes: Vec<u8> = elements.iter().flat_map(|element| element.to_ne_bytes()).collect();
-    let tensor = Tensor::from_bytes(DType::F32, shape, &bytes);
-    tensor.map(Value::Tensor).map_err(Stop::Unsupported)
+    Tensor::from_f32(shape, elements).map(Value::Tensor).map_err(Stop::Unsupported)
 }
 
 /// The items of a tuple of tensors.

@@ -41,10 +41,13 @@ impl Vision {
                 false => Err(Failure::usage("--image: the model reads text only")),
             };
         };
+        let mut pixels = Vec::new();
+        if args.image.is_empty() {
+            return Ok(Some(Self { image, pixels, images: 0 }));
+        }
         let wrong = |path: &Path, why: String| Failure::usage(format!("{}: {why}", path.display()));
         let folder = &args.loading.model;
         let form = Form::of_folder(folder, image.side).map_err(|why| wrong(folder, why))?;
-        let mut pixels = Vec::new();
         for path in &args.image {
             let decoded = decoded(path).map_err(|why| wrong(path, why))?;
             pixels.extend(form.pixels(&decoded, image.side));

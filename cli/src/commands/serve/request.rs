@@ -34,7 +34,8 @@ pub(super) struct Request {
     pub(super) logprobs: Option<usize>,
     pub(super) is_stream: bool,
     pub(super) include_usage: bool,
-    form: Option<Form>,
+    /// What keeps each choice to a form.
+    constraint: Option<Constraint>,
 }
 
 /// What clients may send that changes no answer here, or asks for nothing.
@@ -82,7 +83,7 @@ impl Request {
         let logprobs = logprobs(kind, &mut fields)?;
         let is_stream = fields.flag("stream")?;
         let include_usage = stream_options(&mut fields, is_stream)?;
-        let form = response_format(&mut fields, shared)?;
+        let constraint = response_format(&mut fields, shared)?;
         for name in IGNORED {
             fields.take(name);
         }
@@ -100,7 +101,7 @@ impl Request {
             logprobs,
             is_stream,
             include_usage,
-            form,
+            constraint,
         };
         // Refuses switches out of range.
         request.sampler(0)?;
@@ -130,7 +131,7 @@ impl Request {
             top_logprobs: self.logprobs.unwrap_or(0),
             stops: self.stops.clone(),
             suppressed: Suppressed::default(),
-            constraint: constraint(self.form.as_ref(), shared)?,
+            constraint: self.constraint.as_ref().map(Constraint::again),
         })
     }
 }
@@ -255,8 +256,8 @@ fn stream_options(fields: &mut Fields, is_stream: bool) -> Result<bool, Refusal>
     Ok(include_usage)
 }
 
-/// The form of the answer; `None` for any text.
-fn response_format(fields: &mut Fields, shared: &Shared) -> Result<Option<Form>, Refusal> {
+/// What keeps an answer to its form; `None` for any text.
+fn response_format(fields: &mut Fields, shared: &Shared) -> Result<Option<Constraint>, Refusal> {
     let Some(value) = fields.take("response_format") else { return Ok(None) };
     let mut format = Fields::within(value, "response_format")?;
     let kind = format.text("type")?;
@@ -280,14 +281,6 @@ fn response_format(fields: &mut Fields, shared: &Shared) -> Result<Option<Form>,
         }
     };
     format.end()?;
-    let form = schema.map(Form::JsonSchema);
-    // Refuses schemas with mistakes.
-    constraint(form.as_ref(), shared)?;
-    Ok(form)
-}
-
-/// What keeps a text to a form.
-fn constraint(form: Option<&Form>, shared: &Shared) -> Result<Option<Constraint>, Refusal> {
-    let made = form.map(|form| shared.grammars()?.constraint(form)).transpose();
-    made.map_err(|why| Refusal::field("response_format", why.to_string()))
+    let made = schema.map(|schema| shared.grammars()?.constraint(&Form::JsonSchema(schema)));
+    made.transpose().map_err(|why| Refusal::field("response_format", why.to_string()))
 }
