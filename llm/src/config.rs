@@ -202,6 +202,51 @@ pub(crate) mod most {
     pub(crate) const BASE: f64 = 1e15;
 }
 
+/// What a stack of layers with layer norms and biases says of its sizes. Its heads part a hidden state evenly.
+pub(crate) struct Stack {
+    pub(crate) hidden: usize,
+    pub(crate) layers: usize,
+    pub(crate) heads: usize,
+    pub(crate) intermediate: usize,
+}
+
+impl Stack {
+    /// Names as of Hugging Face, no rotary embeddings and no windows. What else a family says replaces the rest.
+    pub(crate) fn of(self, family: Family) -> Config {
+        let Self { hidden, layers, heads, intermediate } = self;
+        Config {
+            family,
+            naming: Naming::HuggingFace,
+            vocabulary: 0,
+            hidden,
+            layers: vec![LayerKind { window: None, rotary: 0 }; layers],
+            heads,
+            kv_heads: heads,
+            head_dim: hidden / heads,
+            intermediate,
+            context: 0,
+            epsilon: 1e-5,
+            head: Head::Absent,
+            rotaries: Vec::new(),
+            score_scale: inverse_root(hidden / heads),
+            score_cap: None,
+            logit_cap: None,
+            qkv_bias: true,
+            output_bias: true,
+            feed_forward_bias: true,
+            encoder: None,
+            input: None,
+        }
+    }
+}
+
+/// The usual factor of scores.
+pub(crate) fn inverse_root(size: usize) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "sizes are far below 2^53")]
+    let size = size as f64;
+    1.0 / size.sqrt()
+}
+
 impl Config {
     /// Bands of the spectrum that an encoder of speech takes; 0 elsewhere.
     pub(crate) fn bands(&self) -> usize {
@@ -238,6 +283,11 @@ impl Config {
 
     pub(crate) fn takes_images(&self) -> bool {
         self.image_input().is_some()
+    }
+
+    /// Whether the text is that of Llama's relatives.
+    pub(crate) fn has_llama_template(&self) -> bool {
+        !self.family.is_gemma() && !matches!(self.family, Family::Gpt2 | Family::Whisper)
     }
 
     /// Whether layers attend to what an encoder makes.

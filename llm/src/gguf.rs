@@ -1,8 +1,7 @@
 //! Configurations of GGUF files: the metadata under the prefix of the architecture.
 
-use crate::config::{Config, Family, Head, LayerKind, Naming, Size, most};
+use crate::config::{Config, Family, Head, LayerKind, Naming, Size, inverse_root, most};
 use crate::error::Error;
-use crate::hugging_face::inverse_root;
 use crate::metadata::{Keys, Metadata};
 use crate::rotary::{Rotary, Scaling};
 

@@ -1,6 +1,6 @@
 //! Configurations of Hugging Face: the file `config.json` beside a checkpoint.
 
-use crate::config::{Config, Family, Head, LayerKind, Naming, Size, most};
+use crate::config::{Config, Family, Head, LayerKind, Naming, Size, Stack, inverse_root, most};
 use crate::error::Error;
 use crate::llava;
 use crate::metadata::{Flattened, Keys};
@@ -237,13 +237,6 @@ fn score_scale(family: Family, keys: &Keys, head_dim: usize) -> Result<f64, Erro
     Ok(1.0 / scalar.sqrt())
 }
 
-/// The usual factor of scores.
-pub(crate) fn inverse_root(size: usize) -> f64 {
-    #[expect(clippy::cast_precision_loss, reason = "sizes are far below 2^53")]
-    let size = size as f64;
-    1.0 / size.sqrt()
-}
-
 fn cap(family: Family, keys: &Keys, key: &str) -> Result<Option<f64>, Error> {
     if family.is_gemma() { keys.positive(key, most::BASE) } else { Ok(None) }
 }
@@ -379,38 +372,35 @@ fn rotary(keys: &Keys, path: &str, base: Option<f64>, dim: usize) -> Result<Rota
     Ok(Rotary { dim, base, scaling })
 }
 
+/// Heads of a hidden state that they part evenly; `of` is its key.
+pub(crate) fn heads_of(
+    keys: &Keys,
+    key: &str,
+    (of, hidden): (&str, usize),
+) -> Result<usize, Error> {
+    let heads = keys.required(key, most::HEADS)?;
+    match hidden.is_multiple_of(heads) {
+        true => Ok(heads),
+        false => Err(keys.refused(key, format!("a divisor of `{}` = {hidden}", keys.full(of)))),
+    }
+}
+
 fn gpt2(keys: &Keys) -> Result<Config, Error> {
     let hidden = keys.required("n_embd", most::WIDTH)?;
-    let heads = keys.required("n_head", most::HEADS)?;
-    if !hidden.is_multiple_of(heads) {
-        return Err(keys.refused("n_head", format!("a divisor of `n_embd` = {hidden}")));
-    }
+    let heads = heads_of(keys, "n_head", ("n_embd", hidden))?;
     let layers = keys.required("n_layer", most::LAYERS)?;
     keys.only("activation_function", &["gelu_new", "gelu_pytorch_tanh"])?;
     keys.never("scale_attn_by_inverse_layer_idx")?;
     keys.never("add_cross_attention")?;
     let is_scaled = keys.flag("scale_attn_weights")?.unwrap_or(true);
+    let intermediate = keys.size("n_inner", most::WIDTH)?.unwrap_or(4 * hidden);
+    let stack = Stack { hidden, layers, heads, intermediate }.of(Family::Gpt2);
     Ok(Config {
-        family: Family::Gpt2,
-        naming: Naming::HuggingFace,
         vocabulary: keys.required("vocab_size", most::VOCABULARY)?,
-        hidden,
-        layers: vec![LayerKind { window: None, rotary: 0 }; layers],
-        heads,
-        kv_heads: heads,
-        head_dim: hidden / heads,
-        intermediate: keys.size("n_inner", most::WIDTH)?.unwrap_or(4 * hidden),
         context: keys.required("n_positions", most::CONTEXT)?,
         epsilon: keys.positive("layer_norm_epsilon", 1.0)?.unwrap_or(1e-5),
         head: head(keys, true)?,
-        rotaries: Vec::new(),
-        score_scale: if is_scaled { inverse_root(hidden / heads) } else { 1.0 },
-        score_cap: None,
-        logit_cap: None,
-        qkv_bias: true,
-        output_bias: true,
-        feed_forward_bias: true,
-        encoder: None,
-        input: None,
+        score_scale: if is_scaled { stack.score_scale } else { 1.0 },
+        ..stack
     })
 }

@@ -1,8 +1,8 @@
 //! LLaVA's configurations: a decoder of text, a vision tower, and what joins them.
 
-use crate::config::{Config, Family, Head, Image, Input, LayerKind, Naming, most};
+use crate::config::{Config, Family, Image, Input, Stack, most};
 use crate::error::Error;
-use crate::hugging_face::{EXACT_GELU, class_is, decoder, inverse_root, is_ignored};
+use crate::hugging_face::{EXACT_GELU, class_is, decoder, heads_of, is_ignored};
 use crate::metadata::{Flattened, Keys};
 use serde_json::{Value, json};
 
@@ -48,6 +48,10 @@ pub(crate) fn config(mut source: Flattened) -> Result<Config, Error> {
     keys.finish(|key| is_ignored(key) || IGNORED.contains(&key) || is_part(key))?;
     let text = Keys::new(&source, "text_config.");
     let decoder = decoder(&text)?;
+    // Other templates read tokens alone.
+    if !decoder.has_llama_template() {
+        return Err(text.refused("model_type", "a family of Llama's relatives"));
+    }
     let token = u32::try_from(token).ok().filter(|&token| (token as usize) < decoder.vocabulary);
     let token = token.ok_or_else(|| {
         let expected = format!("a token below `text_config.vocab_size` = {}", decoder.vocabulary);
@@ -82,37 +86,16 @@ fn tower(vision: &Keys, outer: &Keys, (image, chosen): (Image, i64)) -> Result<C
         outer.refused("vision_feature_layer", expected)
     })?;
     let hidden = vision.required("hidden_size", most::WIDTH)?;
-    let heads = vision.required("num_attention_heads", most::HEADS)?;
-    if !hidden.is_multiple_of(heads) {
-        let expected = format!("a divisor of `vision_config.hidden_size` = {hidden}");
-        return Err(vision.refused("num_attention_heads", expected));
-    }
+    let heads = heads_of(vision, "num_attention_heads", ("hidden_size", hidden))?;
     let intermediate = vision.required("intermediate_size", most::WIDTH)?;
     let epsilon = vision.positive("layer_norm_eps", 1.0)?.unwrap_or(1e-5);
     let of_training = ["initializer_factor", "projection_dim", "vocab_size"];
     vision.finish(|key| is_ignored(key) || of_training.contains(&key))?;
     let along = side / patch;
     Ok(Config {
-        family: Family::Clip,
-        naming: Naming::HuggingFace,
-        vocabulary: 0,
-        hidden,
-        layers: vec![LayerKind { window: None, rotary: 0 }; used],
-        heads,
-        kv_heads: heads,
-        head_dim: hidden / heads,
-        intermediate,
         context: along * along + 1,
         epsilon,
-        head: Head::Absent,
-        rotaries: Vec::new(),
-        score_scale: inverse_root(hidden / heads),
-        score_cap: None,
-        logit_cap: None,
-        qkv_bias: true,
-        output_bias: true,
-        feed_forward_bias: true,
-        encoder: None,
         input: Some(Input::Image(Image { side, patch, ..image })),
+        ..Stack { hidden, layers: used, heads, intermediate }.of(Family::Clip)
     })
 }

@@ -1,8 +1,8 @@
 //! Whisper's configurations: the keys of an encoder of speech and of a decoder of text.
 
-use crate::config::{Config, Family, Head, Input, LayerKind, Naming, most};
+use crate::config::{Config, Family, Head, Input, Stack, most};
 use crate::error::Error;
-use crate::hugging_face::{EXACT_GELU, inverse_root};
+use crate::hugging_face::{EXACT_GELU, heads_of};
 use crate::metadata::Keys;
 
 /// Most positions of an encoder, half an hour: tables of positions grow with it.
@@ -49,51 +49,24 @@ pub(crate) fn config(keys: &Keys) -> Result<Config, Error> {
     let positions = keys.required("max_source_positions", MOST_POSITIONS)?;
     let bands = keys.required("num_mel_bins", MOST_BANDS)?;
     let encoder = Config {
-        family: Family::WhisperEncoder,
-        head: Head::Absent,
         input: Some(Input::Speech { bands }),
         context: positions,
-        vocabulary: 0,
-        ..side(keys, "encoder")?
+        ..side(keys, "encoder", Family::WhisperEncoder)?
     };
     Ok(Config {
         vocabulary: keys.required("vocab_size", most::VOCABULARY)?,
         context: keys.required("max_target_positions", most::CONTEXT)?,
+        head: Head::Embedding,
         encoder: Some(Box::new(encoder)),
-        ..side(keys, "decoder")?
+        ..side(keys, "decoder", Family::Whisper)?
     })
 }
 
 /// What the keys of encoder and decoder say alike.
-fn side(keys: &Keys, side: &str) -> Result<Config, Error> {
+fn side(keys: &Keys, side: &str, family: Family) -> Result<Config, Error> {
     let hidden = keys.required("d_model", most::WIDTH)?;
     let layers = keys.required(&format!("{side}_layers"), most::LAYERS)?;
-    let key = format!("{side}_attention_heads");
-    let heads = keys.required(&key, most::HEADS)?;
-    if !hidden.is_multiple_of(heads) {
-        return Err(keys.refused(&key, format!("a divisor of `d_model` = {hidden}")));
-    }
-    Ok(Config {
-        family: Family::Whisper,
-        naming: Naming::HuggingFace,
-        vocabulary: 0,
-        hidden,
-        layers: vec![LayerKind { window: None, rotary: 0 }; layers],
-        heads,
-        kv_heads: heads,
-        head_dim: hidden / heads,
-        intermediate: keys.required(&format!("{side}_ffn_dim"), most::WIDTH)?,
-        context: 0,
-        epsilon: 1e-5,
-        head: Head::Embedding,
-        rotaries: Vec::new(),
-        score_scale: inverse_root(hidden / heads),
-        score_cap: None,
-        logit_cap: None,
-        qkv_bias: true,
-        output_bias: true,
-        feed_forward_bias: true,
-        encoder: None,
-        input: None,
-    })
+    let heads = heads_of(keys, &format!("{side}_attention_heads"), ("d_model", hidden))?;
+    let intermediate = keys.required(&format!("{side}_ffn_dim"), most::WIDTH)?;
+    Ok(Stack { hidden, layers, heads, intermediate }.of(family))
 }

@@ -32,6 +32,38 @@ fn families() {
 }
 
 #[test]
+fn encoders() {
+    let whisper = |edits, words: &[&str]| refused("whisper", edits, words);
+    whisper(
+        json!({"encoder_attention_heads": 5}),
+        &["`encoder_attention_heads` = 5", "`d_model` = 32"],
+    );
+    whisper(json!({"num_mel_bins": null}), &["lacks `num_mel_bins`"]);
+    whisper(json!({"max_source_positions": 90_001}), &["`max_source_positions`", "90000"]);
+    whisper(json!({"activation_function": "relu"}), &["`activation_function`", "gelu"]);
+    whisper(json!({"scale_embedding": true}), &["`scale_embedding`", "false"]);
+    whisper(json!({"adapter": 1}), &["`adapter` = 1"]);
+    let llava = |edits, words: &[&str]| refused("llava", edits, words);
+    llava(json!({"image_token_index": 64}), &["`image_token_index` = 64", "below", "64"]);
+    llava(json!({"vision_feature_layer": -4}), &["`vision_feature_layer` = -4", "3 layers"]);
+    llava(json!({"vision_feature_layer": [1, 2]}), &["`vision_feature_layer`", "a list of 2"]);
+    llava(json!({"vision_feature_select_strategy": "full"}), &["default"]);
+    let edited = |part: &str, key: &str, value: Value| {
+        let mut config: Value = serde_json::from_str(&config_text("llava")).expect("it is JSON");
+        config[part][key] = value;
+        json!({ part: config[part] })
+    };
+    let vision = |key, value| edited("vision_config", key, value);
+    llava(vision("num_attention_heads", json!(5)), &["`vision_config.num_attention_heads` = 5"]);
+    llava(vision("patch_size", json!(3)), &["`vision_config.patch_size` = 3", "`image_size` = 10"]);
+    llava(vision("model_type", json!("siglip")), &["clip_vision_model"]);
+    // Its template would read tokens in the place of features.
+    let mut gemma: Value = serde_json::from_str(&config_text("gemma2")).expect("it is JSON");
+    gemma["architectures"] = json!(["Gemma2ForCausalLM"]);
+    llava(json!({ "text_config": gemma }), &["`text_config.model_type`", "gemma2"]);
+}
+
+#[test]
 fn sizes() {
     let heads = "`num_attention_heads`";
     refused("llama", json!({"num_attention_heads": 0}), &[heads, "= 0", "from 1"]);
