@@ -182,6 +182,18 @@ fn products_of_the_same_activations_round_them_once() {
     }
 }
 
+/// Kernels choose by the rows of one matrix of a batch, so that products keep both dims: as one matrix, a prompt of 16 tokens would be
+/// computed as 16 single rows.
+#[test]
+fn rounding_leaves_rows_in_the_dims_of_their_batch() {
+    let program = Quantized::of(["q4_0"; 2]).quantized;
+    let reshapes = |module: &IrModule| print(module).matches("reshape(").count();
+    let module = rounded(&program.module);
+    assert_eq!(reshapes(&module), reshapes(&program.module));
+    let text = print(&module);
+    assert!(text.contains("y: Buffer((\"n\", \"n0\", \"r\"), \"f32\")"), "{text}");
+}
+
 /// The first token of the first sentence, for products of a single row.
 fn columns_of_first(tokens: &Tensor) -> Tensor {
     tokens.select(&[1, 1], &[0])

@@ -26,7 +26,7 @@ use relax_semantics::check::Phase;
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
 use relax_syntax::diagnostic::Diagnostic;
-use relax_syntax::dim::{Dim, DimOp};
+use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
 use relax_syntax::facts::Facts;
 use relax_syntax::ir::{
@@ -54,7 +54,7 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
     let decoders = decoders(module);
     let mut made = Made {
         names: Names::of(module),
-        rounding: None,
+        rounding: BTreeMap::new(),
         products: BTreeMap::new(),
         programs: Vec::new(),
     };
@@ -104,33 +104,34 @@ fn decoders(module: &Module) -> BTreeMap<Name, Option<Decoder>> {
 /// Tensor programs that the pass makes, each once.
 struct Made {
     names: Names,
-    rounding: Option<Name>,
-    /// By the program that decodes.
-    products: BTreeMap<Name, Name>,
+    /// By the number of dims that rows lie in.
+    rounding: BTreeMap<usize, Name>,
+    /// By the program that decodes, and by that number.
+    products: BTreeMap<(Name, usize), Name>,
     programs: Vec<TensorProgram>,
 }
 
 impl Made {
-    fn rounding(&mut self) -> Name {
-        if let Some(name) = &self.rounding {
-            return name.clone();
-        }
-        let name = self.names.fresh(ROUNDING);
-        self.programs.push(rounding(name.clone()));
-        self.rounding = Some(name.clone());
-        name
+    fn rounding(&mut self, around: usize) -> Name {
+        let Self { names, rounding: of, programs, .. } = self;
+        let name = of.entry(around).or_insert_with(|| {
+            let name = names.fresh(ROUNDING);
+            programs.push(rounding(name.clone(), around));
+            name
+        });
+        name.clone()
     }
 
-    fn product(&mut self, decoder: &Decoder) -> Name {
-        let own = &decoder.program.name;
-        if let Some(name) = self.products.get(own) {
-            return name.clone();
-        }
-        let name = self.names.fresh(PRODUCT);
-        let program = product(name.clone(), decoder);
-        self.programs.push(program.expect("invariant: its inputs and its output have two dims"));
-        self.products.insert(own.clone(), name.clone());
-        name
+    fn product(&mut self, decoder: &Decoder, around: usize) -> Name {
+        let Self { names, products, programs, .. } = self;
+        let own = (decoder.program.name.clone(), around);
+        let name = products.entry(own).or_insert_with(|| {
+            let name = names.fresh(PRODUCT);
+            let program = product(name.clone(), decoder, around);
+            programs.push(program.expect("invariant: its inputs and its output have two dims"));
+            name
+        });
+        name.clone()
     }
 }
 
@@ -208,34 +209,21 @@ impl<'a> Walk<'a, '_> {
         fits.then_some(Found { decoder, x, right, dims, fields, columns, blocks })
     }
 
-    /// The product is of two dims, of all rows of the left operand.
+    /// Rows stay in the dims that they lie in: kernels tell a batch from the rows of one matrix by these.
     fn round(&mut self, found: &Found, binding: &mut Binding, before: &mut Vec<Binding>) {
         let Found { x, dims, fields, columns, blocks, decoder, .. } = found;
-        let (own, around) = dims.split_last().expect("invariant: it has two dims");
-        let all = |a: Dim, b: &Dim| Dim::op(DimOp::Mul, a, b.clone());
-        let (first, others) = around.split_first().expect("invariant: it has two dims");
-        let rows = others.iter().fold(first.clone(), all);
-        let of = *x;
-        let mut x = Atom::Var(of);
-        if !others.is_empty() {
-            x = self.bind(of, reshape(x, vec![rows.clone(), own.clone()]), before);
-        }
-        let bytes = Annotation::tensor(vec![rows.clone(), own.clone()], DType::I8);
-        let scales = Annotation::tensor(vec![rows.clone(), blocks.clone()], DType::F32);
+        let (_, around) = dims.split_last().expect("invariant: it has two dims");
+        let in_rows = |last: &Dim| around.iter().chain([last]).cloned().collect();
+        let bytes = Annotation::tensor(dims.clone(), DType::I8);
+        let scales = Annotation::tensor(in_rows(blocks), DType::F32);
         let both = Annotation::Tuple(vec![bytes, scales]);
-        let rounding = self.made.rounding();
-        let rounded = self.bind(of, call_tir(rounding, vec![x], both), before);
+        let rounding = self.made.rounding(around.len());
+        let rounded = self.bind(*x, call_tir(rounding, vec![Atom::Var(*x)], both), before);
         let part = |at: usize| Expr::Get(rounded.clone(), at);
-        let both = [0, 1].map(|at| self.bind(of, part(at), before));
+        let both = [0, 1].map(|at| self.bind(*x, part(at), before));
         let args = [&both[..], fields].concat();
-        let out = Annotation::tensor(vec![rows, columns.clone()], DType::F32);
-        let product = call_tir(self.made.product(decoder), args, out);
-        binding.expr = if others.is_empty() {
-            product
-        } else {
-            let dims = around.iter().chain([columns]).cloned().collect();
-            reshape(self.bind(of, product, before), dims)
-        };
+        let out = Annotation::tensor(in_rows(columns), DType::F32);
+        binding.expr = call_tir(self.made.product(decoder, around.len()), args, out);
     }
 
     fn bind(&mut self, of: VarId, expr: Expr, before: &mut Vec<Binding>) -> Atom {
@@ -274,15 +262,9 @@ fn operands<'e>(expr: &'e Expr, operator: &str) -> Option<&'e [Atom]> {
     }
 }
 
-fn call(operator: &str, args: Vec<Atom>) -> Expr {
-    Expr::Call { callee: Callee::Operator(Name::new(operator)), args, attrs: Vec::new() }
-}
-
-fn reshape(x: Atom, dims: Vec<Dim>) -> Expr {
-    call("reshape", vec![x, Atom::Shape(dims)])
-}
-
 fn call_tir(program: Name, args: Vec<Atom>, out: Annotation) -> Expr {
     let out = Atom::Annotation(Arc::new(out));
-    call("call_tir", vec![Atom::Global(program), Atom::List(args), out])
+    let callee = Callee::Operator(Name::new("call_tir"));
+    let args = vec![Atom::Global(program), Atom::List(args), out];
+    Expr::Call { callee, args, attrs: Vec::new() }
 }

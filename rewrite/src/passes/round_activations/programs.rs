@@ -19,35 +19,43 @@ use std::collections::BTreeSet;
 pub(super) const ROUNDING: &str = "round_rows";
 pub(super) const PRODUCT: &str = "rounded_product";
 
-pub(super) fn rounding(name: Name) -> TensorProgram {
+/// Of rows that lie in so many dims.
+pub(super) fn rounding(name: Name, around: usize) -> TensorProgram {
+    let each = |base: &str| -> String { (0..around).map(|at| format!("{base}{at}, ")).collect() };
+    let (rows, i) = (each("n"), each("i"));
+    let extents: String = (0..around).map(|at| format!("\"n{at}\", ")).collect();
+    let dims = "sym_var(), ".repeat(around);
     // Magnitudes below the first number and above the second have no quotient by them.
-    let text = r#"
+    let text = format!(
+        r#"
 @tensorir_function
 def round_rows(
-    x: Buffer(("n", "b * 32"), "f32"),
-    q: Buffer(("n", "b * 32"), "i8"),
-    s: Buffer(("n", "b"), "f32"),
+    x: Buffer(({extents}"b * 32"), "f32"),
+    q: Buffer(({extents}"b * 32"), "i8"),
+    s: Buffer(({extents}"b"), "f32"),
 ):
-    n, b = sym_var(), sym_var()
-    for i, j in grid(n, b):
+    {rows}b = {dims}sym_var()
+    for {i}j in grid({rows}b):
         with block("most"):
-            s[i, j] = 0.0
+            s[{i}j] = 0.0
             for t in range(32):
-                s[i, j] = max(s[i, j], abs(x[i, j * 32 + t]))
-    for i, k in grid(n, b * 32):
+                s[{i}j] = max(s[{i}j], abs(x[{i}j * 32 + t]))
+    for {i}k in grid({rows}b * 32):
         with block("round"):
-            most = s[i, k // 32]
+            most = s[{i}k // 32]
             is_normal = most >= 1e-30 and most <= 3e38
-            q[i, k] = i8(select(is_normal, round(x[i, k] * (127.0 / most)), 0.0))
-    for i, j in grid(n, b):
+            q[{i}k] = i8(select(is_normal, round(x[{i}k] * (127.0 / most)), 0.0))
+    for {i}j in grid({rows}b):
         with block("scale"):
-            s[i, j] = select(s[i, j] < 1e-30, 0.0, s[i, j] / 127.0)
-"#;
-    program(text, name)
+            s[{i}j] = select(s[{i}j] < 1e-30, 0.0, s[{i}j] / 127.0)
+"#
+    );
+    program(&text, name)
 }
 
-/// `y[i, j] = sum of f32(q[i, t]) * s[i, t // 32] * w[j, t]` with what a program stores in the place of `w[j, t]`.
-pub(super) fn product(name: Name, decoder: &Decoder) -> Option<TensorProgram> {
+/// `y[i, j] = sum of f32(q[i, t]) * s[i, t // 32] * w[j, t]` with what a program stores in the place of `w[j, t]`, and as many indices
+/// for `i` as rows have dims.
+pub(super) fn product(name: Name, decoder: &Decoder, around: usize) -> Option<TensorProgram> {
     let [terms, blocks] = decoder.own_extents()?;
     let mut taken: BTreeSet<Name> = decoder.names().cloned().collect();
     let mut fresh = |base: &str| {
@@ -58,10 +66,10 @@ pub(super) fn product(name: Name, decoder: &Decoder) -> Option<TensorProgram> {
         taken.insert(name.clone());
         name
     };
-    let rows = fresh("n");
+    let rows: Vec<Name> = (0..around).map(|_| fresh("n")).collect();
     let [q, s, y] = ["q", "s", "y"].map(&mut fresh);
-    let names = ["i", "j", "t"].map(&mut fresh);
-    let row = || Dim::Var(rows.clone());
+    let names: Vec<Name> = std::iter::repeat_n("i", around).chain(["j", "t"]).map(fresh).collect();
+    let in_rows = |last: Dim| rows.iter().cloned().map(Dim::Var).chain([last]).collect();
     let columns = decoder.program.buffer(decoder.out).shape.first()?.clone();
     let buffer = |name, shape, dtype| {
         let (scope, span) = (Scope::Global, Span::default());
@@ -69,16 +77,19 @@ pub(super) fn product(name: Name, decoder: &Decoder) -> Option<TensorProgram> {
     };
     let inputs = decoder.inputs.iter().map(|input| decoder.program.buffer(*input).clone());
     let buffers: Vec<BufferInfo> =
-        [buffer(q, vec![row(), terms], DType::I8), buffer(s, vec![row(), blocks], DType::F32)]
+        [buffer(q, in_rows(terms), DType::I8), buffer(s, in_rows(blocks), DType::F32)]
             .into_iter()
             .chain(inputs)
-            .chain([buffer(y, vec![row(), columns], DType::F32)])
+            .chain([buffer(y, in_rows(columns), DType::F32)])
             .collect();
     let params = (0..).take(buffers.len()).map(|at| Param::Buffer(BufferId(at))).collect();
     let scalar = |name| ScalarInfo { name, dtype: Some(DType::I64), span: Span::default() };
-    let mut first = DimVar::new(rows.clone(), Span::default());
-    first.in_signature = true;
-    let dims = std::iter::once(first).chain(decoder.program.dims.iter().cloned());
+    let own = rows.iter().map(|row| {
+        let mut dim = DimVar::new(row.clone(), Span::default());
+        dim.in_signature = true;
+        dim
+    });
+    let dims = own.chain(decoder.program.dims.iter().cloned());
     let dims = as_named(dims.collect(), &buffers);
     let program = TensorProgram {
         name,
@@ -86,9 +97,9 @@ pub(super) fn product(name: Name, decoder: &Decoder) -> Option<TensorProgram> {
         params,
         attrs: Attrs::default(),
         dims,
-        body: Some(vec![sum(decoder, rows, u32::try_from(buffers.len()).ok()? - 1)]),
+        body: Some(vec![sum(decoder, &rows, u32::try_from(buffers.len()).ok()? - 1)]),
         buffers,
-        scalars: names.map(scalar).to_vec(),
+        scalars: names.into_iter().map(scalar).collect(),
     };
     // Spans are those of another text.
     Some(without_spans(program))
@@ -109,29 +120,32 @@ fn as_named(mut dims: Vec<DimVar>, buffers: &[BufferInfo]) -> Vec<DimVar> {
 }
 
 /// The loops of the product, whose buffers are `q`, `s`, the inputs of the decoder and `y`.
-fn sum(decoder: &Decoder, rows: Name, y: u32) -> Stmt {
-    let [i, j, t] = [0, 1, 2].map(ScalarId);
+fn sum(decoder: &Decoder, rows: &[Name], y: u32) -> Stmt {
+    let own: Vec<ScalarId> = (0..).map(ScalarId).take(rows.len() + 2).collect();
+    let (i, [j, t]) = own.split_last_chunk().expect("invariant: a column and a term come last");
     let load = |buffer, indices| TExpr::Load { buffer: BufferId(buffer), indices };
     let stmt = |kind| Stmt { kind, span: Span::default() };
     let scalar = TExpr::Scalar;
-    let block = TExpr::binary(BinOp::FloorDiv, scalar(t), TExpr::Int(BLOCK));
-    let integer = TExpr::Cast(DType::F32, Box::new(load(0, vec![scalar(i), scalar(t)])));
-    let x = TExpr::binary(BinOp::Mul, integer, load(1, vec![scalar(i), block]));
-    let mut renamed = Renamed { decoder, scalars: [j, t] };
+    let at_row = |last| i.iter().copied().map(scalar).chain([last]).collect();
+    let block = TExpr::binary(BinOp::FloorDiv, scalar(*t), TExpr::Int(BLOCK));
+    let integer = TExpr::Cast(DType::F32, Box::new(load(0, at_row(scalar(*t)))));
+    let x = TExpr::binary(BinOp::Mul, integer, load(1, at_row(block)));
+    let mut renamed = Renamed { decoder, scalars: [*j, *t] };
     let w = expr(&decoder.value, &mut renamed, Place::Value);
     let store = |update, value| {
-        let indices = vec![scalar(i), scalar(j)];
+        let indices = at_row(scalar(*j));
         stmt(StmtKind::Store { buffer: BufferId(y), indices, update, value })
     };
     let each = |loops, kind, body| stmt(StmtKind::For { loops, kind, body });
     let [row, term] = &decoder.loops;
     let counted = |var, stop| Loop { var, start: TExpr::Int(0), stop };
-    let terms = vec![counted(t, term.stop.clone())];
+    let terms = vec![counted(*t, term.stop.clone())];
     let added = store(Some(BinOp::Add), TExpr::binary(BinOp::Mul, x, w));
     let body = vec![store(None, TExpr::Float(0.0)), each(terms, LoopKind::Serial, vec![added])];
     let (name, axes, init) = (Some(Name::new("product")), Vec::new(), Vec::new());
     let block = stmt(StmtKind::Block { name, axes, init, body });
-    let loops = vec![counted(i, TExpr::Dim(rows)), counted(j, row.stop.clone())];
+    let of_rows = i.iter().zip(rows).map(|(i, n)| counted(*i, TExpr::Dim(n.clone())));
+    let loops = of_rows.chain([counted(*j, row.stop.clone())]).collect();
     each(loops, LoopKind::Grid, vec![block])
 }
 
