@@ -164,3 +164,30 @@ pub(crate) fn cuda_text(sums: Numerics) -> String {
     let text = parts.collect::<Vec<String>>().join("\n\n") + "\n";
     text.replace("static inline", "static __device__ inline")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{FILLING, INTERFACE, LANES, PARTS, ROUNDED, ROUTINES, ROWS};
+    use std::collections::{BTreeMap, BTreeSet};
+
+    /// A text may have every part, and a macro that a later one defines again changes what kernels after it say.
+    #[test]
+    fn a_macro_is_defined_in_one_part() {
+        let parts = [PARTS, INTERFACE, ROUTINES, ROUNDED].concat();
+        let mut found: BTreeMap<&str, usize> = BTreeMap::new();
+        for part in parts.into_iter().chain([LANES, FILLING, ROWS]) {
+            let defined = part.lines().filter_map(|line| {
+                let name =
+                    line.trim_start().strip_prefix('#')?.trim_start().strip_prefix("define")?;
+                let name = name.trim_start();
+                name.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').next()
+            });
+            for name in defined.collect::<BTreeSet<&str>>() {
+                *found.entry(name).or_default() += 1;
+            }
+        }
+        assert!(found.len() > 40, "{found:?}");
+        found.retain(|_, parts| *parts > 1);
+        assert!(found.is_empty(), "{found:?}");
+    }
+}

@@ -4,7 +4,7 @@
 
 /* `m` rows of C from `deep` terms; adds to C where `more`. b is [deep][lanes]. A row that is written whole reaches into those
    after it where they follow at once, which are written afterwards. Meanwhile the next rows of A are asked for. */
-#define RX_FEW(lanes)                                                                             \
+#define RX_NARROW(lanes)                                                                          \
     typedef float rx_few_##lanes __attribute__((vector_size(lanes * sizeof(float)), may_alias));  \
     typedef float rx_few_at_##lanes                                                               \
         __attribute__((vector_size(lanes * sizeof(float)), may_alias, aligned(sizeof(float))));   \
@@ -41,12 +41,12 @@
         }                                                                                         \
     }
 
-RX_FEW(4)
+RX_NARROW(4)
 #if RX_LANES >= 8
-RX_FEW(8)
+RX_NARROW(8)
 #endif
 #if RX_LANES >= 16
-RX_FEW(16)
+RX_NARROW(16)
 #endif
 
 /* So many floats on the stack take no time to get; from the system they take as long as hundreds of multiplications. */
