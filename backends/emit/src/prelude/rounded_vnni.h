@@ -79,16 +79,24 @@ RX_INLINE __m512 rx_some_factors(int kind, const char *at, int count, int64_t th
     return _mm512_cvtepi32_ps(kind == RX_FACTOR_U8 ? _mm512_cvtepu8_epi32(bytes) : _mm512_cvtepi8_epi32(bytes));
 }
 
-/* Scales (`first` is 0) or minimums (2) of the groups from g on, of row j; 0 beyond the last one. */
-RX_INLINE __m512 rx_sixteen(const rx_block_format *f, const rx_quantized *w, int first, int64_t j, int64_t g, int64_t groups) {
+/* Where the factors of row j begin. */
+RX_INLINE void rx_row_factors(const rx_block_format *f, const rx_quantized *w, int64_t j, const char **at) {
+    RX_UNROLL(4)
+    for (int q = 0; q < 4; q++) {
+        const int size = f->kinds[q] == RX_FACTOR_F32 ? 4 : f->kinds[q] == RX_FACTOR_F16 ? 2 : 1;
+        at[q] = (const char *)w->factors[q].at + j * w->factors[q].row * size;
+    }
+}
+
+/* Scales (`first` is 0) or minimums (2) of the groups from g on, of a row whose factors begin there; 0 beyond the last one. */
+RX_INLINE __m512 rx_sixteen(const rx_block_format *f, const char *const *of_row, int first, int64_t g, int64_t groups) {
     __m512 result = _mm512_setzero_ps();
     RX_UNROLL(2)
     for (int q = first; q < first + 2; q++) {
         if (f->kinds[q] == RX_NO_FACTOR) continue;
         const int size = f->kinds[q] == RX_FACTOR_F32 ? 4 : f->kinds[q] == RX_FACTOR_F16 ? 2 : 1;
         const int64_t each = f->terms[q] / f->group, count = each < 16 ? 16 / each : 1;
-        const char *at = (const char *)w->factors[q].at + (j * w->factors[q].row + g / each) * size;
-        __m512 some = rx_some_factors(f->kinds[q], at, (int)count, (groups - g + each - 1) / each);
+        __m512 some = rx_some_factors(f->kinds[q], of_row[q] + g / each * size, (int)count, (groups - g + each - 1) / each);
         if (each > 1) {
             const __m512i lane = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
             some = _mm512_permutexvar_ps(_mm512_srli_epi32(lane, each == 2 ? 1 : each == 4 ? 2 : each == 8 ? 3 : 4), some);
@@ -96,6 +104,16 @@ RX_INLINE __m512 rx_sixteen(const rx_block_format *f, const rx_quantized *w, int
         result = q == first ? some : _mm512_mul_ps(result, some);
     }
     return groups - g >= 16 ? result : _mm512_maskz_mov_ps((__mmask16)((1 << (groups - g)) - 1), result);
+}
+
+/* Scales of the groups from g on into `to`, and what their minimums add to the sums of `rows` rows of x. */
+RX_INLINE void rx_sixteen_of_row(const rx_block_format *f, const char *const *of_row, int64_t g, int64_t groups, float *to, const int rows,
+                                 const float *least, int64_t padded, __m512 *sums) {
+    _mm512_storeu_ps(to + g, rx_sixteen(f, of_row, 0, g, groups));
+    if (!f->minimum) return;
+    const __m512 minimum = rx_sixteen(f, of_row, 2, g, groups);
+    RX_UNROLL(4)
+    for (int s = 0; s < rows; s++) sums[s] = _mm512_fmadd_ps(minimum, _mm512_loadu_ps(least + s * padded + g), sums[s]);
 }
 
 /* Scales of the groups of a chunk, by lanes. */
@@ -108,67 +126,94 @@ RX_INLINE __m512 rx_chunk_scales(const rx_block_format *f, const float *at) {
     return _mm512_permutexvar_ps(_mm512_srli_epi32(lane, count == 8 ? 1 : count == 4 ? 2 : 3), few);
 }
 
-/* `wide` rows of weights from j on, those beyond the last one again, with `rows` rows of x from i on. */
+/* Adds the terms of chunk k of a row of weights to the sums of `rows` rows of x. */
+RX_INLINE void rx_add_chunk(const rx_block_format *f, const uint8_t *data, const uint8_t *high, int64_t k, int64_t left, const float *scales,
+                            const int rows, const rx_chunk *x, int64_t chunks, __m512 *sums) {
+    __m512i even, odd;
+    rx_chunk_bytes(f, data, high, k, left, &even, &odd);
+    const __m512 scale = rx_chunk_scales(f, scales + k * (rx_chunk_terms(f->bits) / f->group));
+    RX_UNROLL(4)
+    for (int s = 0; s < rows; s++) {
+        const rx_chunk *at = x + s * chunks + k;
+        __m512i sum = f->zero ? _mm512_loadu_si512(at->less) : _mm512_setzero_si512();
+        sum = _mm512_dpbusd_epi32(sum, even, _mm512_loadu_si512(at->even));
+        if (f->bits != 8) sum = _mm512_dpbusd_epi32(sum, odd, _mm512_loadu_si512(at->odd));
+        sums[s] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum), _mm512_mul_ps(scale, _mm512_loadu_ps(at->scale)), sums[s]);
+    }
+}
+
+/* `wide` rows of weights from j on, those beyond the last one again, with `rows` rows of x from i on. `room` has `padded` floats for
+   each row of weights, and 16 vectors. */
 RX_INLINE void rx_rounded_rows(const rx_block_format *f, const rx_rounded_job *job, const int wide, const int is_near, const int rows, int64_t i,
-                               int64_t j, int64_t end, float *scales) {
+                               int64_t j, int64_t end, float *room) {
     const rx_quantized *w = &job->w;
-    const int64_t terms = rx_chunk_terms(f->bits), each = terms / f->group, whole = job->groups / each, padded = rx_padded(job->groups);
-    const int64_t chunks = (job->groups + each - 1) / each;
+    const int64_t terms = rx_chunk_terms(f->bits), each = terms / f->group, groups = job->groups, whole = groups / each;
+    const int64_t padded = rx_padded(groups), chunks = (groups + each - 1) / each;
     const rx_chunk *x = (const rx_chunk *)job->x + i * chunks;
+    float *starts = room + 4 * padded;
+    /* A loop of its own: sums that are indexed by its variable would not stay in registers below. */
+    for (int r = 0; r < wide; r++) {
+        const char *of_row[4];
+        rx_row_factors(f, w, j + r < end ? j + r : end - 1, of_row);
+        const float *least = f->minimum ? job->least + i * padded : NULL;
+        float *to = room + r * padded;
+        __m512 of_minimums[4];
+        RX_UNROLL(4)
+        for (int s = 0; s < rows; s++) of_minimums[s] = _mm512_setzero_ps();
+        int64_t g = 0;
+        /* Without masks where all 16 are there. */
+        for (; g + 16 <= groups; g += 16) rx_sixteen_of_row(f, of_row, g, g + 16, to, rows, least, padded, of_minimums);
+        if (g < groups) rx_sixteen_of_row(f, of_row, g, groups, to, rows, least, padded, of_minimums);
+        RX_UNROLL(4)
+        for (int s = 0; f->minimum && s < rows; s++) _mm512_store_ps(starts + (r * 4 + s) * 16, of_minimums[s]);
+    }
     const uint8_t *data[4], *high[4];
     __m512 sums[4][4];
+    RX_UNROLL(4)
     for (int r = 0; r < wide; r++) {
         const int64_t row = j + r < end ? j + r : end - 1;
         data[r] = w->data + row * w->row;
         high[r] = f->bits == 5 || f->bits == 6 ? w->high + row * w->high_row : NULL;
-        for (int s = 0; s < rows; s++) sums[r][s] = _mm512_setzero_ps();
-        for (int64_t g = 0; g < padded; g += 16) {
-            _mm512_storeu_ps(scales + r * padded + g, rx_sixteen(f, w, 0, row, g, job->groups));
-            if (!f->minimum) continue;
-            const __m512 least = rx_sixteen(f, w, 2, row, g, job->groups);
-            RX_UNROLL(4)
-            for (int s = 0; s < rows; s++) sums[r][s] = _mm512_fmadd_ps(least, _mm512_loadu_ps(job->least + (i + s) * padded + g), sums[r][s]);
-        }
+        RX_UNROLL(4)
+        for (int s = 0; s < rows; s++) sums[r][s] = f->minimum ? _mm512_load_ps(starts + (r * 4 + s) * 16) : _mm512_setzero_ps();
     }
     /* Asked for in the order of memory, which gives twice as much then as in the order of use; into the second cache where a
        group of rows is not small beside the first. */
-    const uint8_t *ahead = data[0] + wide * w->row + (is_near ? 1024 : wide == 2 ? 8192 : 2048);
-    for (int64_t k = 0; k < chunks; k++)
+    const int64_t further = is_near ? 3072 : wide == 2 ? 8192 : 2048, high_bytes = (f->bits - 4) * 16;
+    const uint8_t *ahead = data[0] + wide * w->row + further, *high_ahead = high[0] + wide * w->high_row + further * high_bytes / 64;
+    for (int64_t k = 0; k < whole; k++)
         RX_UNROLL(4)
         for (int r = 0; r < wide; r++) {
             if (is_near) __builtin_prefetch(ahead + (k * wide + r) * 64);
             else __builtin_prefetch(ahead + (k * wide + r) * 64, 0, 2);
-            __m512i even, odd;
-            if (k < whole) rx_chunk_bytes(f, data[r], high[r], k, terms, &even, &odd);
-            else rx_chunk_bytes(f, data[r], high[r], k, (job->groups - whole * each) * f->group, &even, &odd);
-            const __m512 scale = rx_chunk_scales(f, scales + r * padded + k * each);
-            RX_UNROLL(4)
-            for (int s = 0; s < rows; s++) {
-                const rx_chunk *at = x + s * chunks + k;
-                __m512i sum = f->zero ? _mm512_loadu_si512(at->less) : _mm512_setzero_si512();
-                sum = _mm512_dpbusd_epi32(sum, even, _mm512_loadu_si512(at->even));
-                if (f->bits != 8) sum = _mm512_dpbusd_epi32(sum, odd, _mm512_loadu_si512(at->odd));
-                sums[r][s] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum), _mm512_mul_ps(scale, _mm512_loadu_ps(at->scale)), sums[r][s]);
-            }
+            if (high[0] != NULL) __builtin_prefetch(high_ahead + (k * wide + r) * high_bytes);
+            rx_add_chunk(f, data[r], high[r], k, terms, room + r * padded, rows, x, chunks, sums[r]);
         }
-    for (int s = 0; s < rows; s++)
-        for (int r = 0; r < wide && j + r < end; r++) job->c[(i + s) * job->c_row + j + r] = _mm512_reduce_add_ps(sums[r][s]);
+    if (whole < chunks)
+        RX_UNROLL(4)
+        for (int r = 0; r < wide; r++)
+            rx_add_chunk(f, data[r], high[r], whole, (groups - whole * each) * f->group, room + r * padded, rows, x, chunks, sums[r]);
+    RX_UNROLL(4)
+    for (int r = 0; r < wide; r++)
+        RX_UNROLL(4)
+        for (int s = 0; s < rows; s++)
+            if (j + r < end) job->c[(i + s) * job->c_row + j + r] = _mm512_reduce_add_ps(sums[r][s]);
 }
 
 RX_INLINE int rx_few_rows(const rx_block_format *f, const rx_rounded_job *job, int64_t j, int64_t end) {
     const int is_near = job->w.row <= 1536;
-    float *scales = aligned_alloc(64, (size_t)rx_padded(job->groups) * 16);
-    if (scales == NULL) return 1;
-    for (; job->m == 1 && is_near && j < end; j += 4) rx_rounded_rows(f, job, 4, 1, 1, 0, j, end, scales);
-    for (; job->m == 1 && j < end; j += 2) rx_rounded_rows(f, job, 2, 0, 1, 0, j, end, scales);
+    float *room = aligned_alloc(64, (size_t)rx_padded(job->groups) * 16 + 1024);
+    if (room == NULL) return 1;
+    for (; job->m == 1 && is_near && j < end; j += 4) rx_rounded_rows(f, job, 4, 1, 1, 0, j, end, room);
+    for (; job->m == 1 && j < end; j += 2) rx_rounded_rows(f, job, 2, 0, 1, 0, j, end, room);
     for (; j < end; j += 4)
         for (int64_t i = 0; i < job->m; i += 4) switch (job->m - i) {
-            case 1: rx_rounded_rows(f, job, 4, 0, 1, i, j, end, scales); break;
-            case 2: rx_rounded_rows(f, job, 4, 0, 2, i, j, end, scales); break;
-            case 3: rx_rounded_rows(f, job, 4, 0, 3, i, j, end, scales); break;
-            default: rx_rounded_rows(f, job, 4, 0, 4, i, j, end, scales);
+            case 1: rx_rounded_rows(f, job, 4, 0, 1, i, j, end, room); break;
+            case 2: rx_rounded_rows(f, job, 4, 0, 2, i, j, end, room); break;
+            case 3: rx_rounded_rows(f, job, 4, 0, 3, i, j, end, room); break;
+            default: rx_rounded_rows(f, job, 4, 0, 4, i, j, end, room);
         }
-    free(scales);
+    free(room);
     return 0;
 }
 
@@ -254,7 +299,11 @@ RX_INLINE void rx_transpose_chunk(const rx_block_format *f, const rx_rounded_job
 /* Scales (`first` is 0) or minimums (2) of 16 groups of 16 rows, as [group][row]. */
 RX_INLINE void rx_transpose_factors(const rx_block_format *f, const rx_rounded_job *job, const int64_t *rows, int first, int64_t g, __m512 *to) {
     __m512i square[16];
-    for (int r = 0; r < 16; r++) square[r] = _mm512_castps_si512(rx_sixteen(f, &job->w, first, rows[r], g, job->groups));
+    for (int r = 0; r < 16; r++) {
+        const char *of_row[4];
+        rx_row_factors(f, &job->w, rows[r], of_row);
+        square[r] = _mm512_castps_si512(rx_sixteen(f, of_row, first, g, job->groups));
+    }
     rx_transpose_words(square);
     for (int r = 0; r < 16; r++) to[r] = _mm512_castsi512_ps(square[r]);
 }
