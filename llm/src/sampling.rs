@@ -1,7 +1,7 @@
 //! Sampling: choice of the next token from the logits of one position.
 //!
-//! Filters run in the order of llama.cpp: repetition penalty, top-k, top-p, min-p, then temperature. Arithmetic is f64 with
-//! exponentials and logarithms of `libm`, summed from the most to the least probable token. The generator is SplitMix64
+//! Filters run in the order of llama.cpp: repetition penalty, top-k, top-p, min-p, then temperature. Arithmetic is f64. Weights are
+//! exponentials of `libm`, summed from the most to the least probable token. The generator is SplitMix64
 //! (Steele, Lea and Flood 2014). So a seed gives the same tokens on every platform.
 
 use std::cmp::Ordering;
@@ -145,13 +145,11 @@ impl Sampler {
     /// When there are no logits, one is NaN or +inf, or all are -inf.
     pub fn choose(&mut self, logits: &[f32], earlier: &[u32]) -> Result<Chosen, SamplingError> {
         let total = log_sum(logits)?;
-        let mut candidates = self.penalized(logits, earlier);
-        let is_greedy = self.sampling.temperature == 0.0;
-        let most = if is_greedy { Some(1) } else { self.sampling.top_k };
-        keep_best(&mut candidates, most.unwrap_or(usize::MAX));
-        let token = if is_greedy {
-            candidates.first().map(|best| best.token)
+        let token = if self.sampling.temperature == 0.0 {
+            self.penalized(logits, earlier).min_by(more_probable).map(|best| best.token)
         } else {
+            let mut candidates: Vec<Candidate> = self.penalized(logits, earlier).collect();
+            keep_best(&mut candidates, self.sampling.top_k.unwrap_or(usize::MAX));
             self.filter(&mut candidates);
             self.draw(&mut candidates)
         };
@@ -162,10 +160,16 @@ impl Sampler {
     }
 
     /// All tokens that are not masked.
-    fn penalized(&self, logits: &[f32], earlier: &[u32]) -> Vec<Candidate> {
+    fn penalized<'l>(
+        &self,
+        logits: &'l [f32],
+        earlier: &[u32],
+    ) -> impl Iterator<Item = Candidate> + use<'l> {
         let penalty = f64::from(self.sampling.repeat_penalty);
+        // A penalty of 1 changes no logit.
+        let earlier = if penalty == 1.0 { &[] } else { earlier };
         let earlier: BTreeSet<u32> = earlier.iter().copied().collect();
-        let candidate = |(token, &logit): (u32, &f32)| {
+        let candidate = move |(token, &logit): (u32, &f32)| {
             let logit = f64::from(logit);
             let logit = match earlier.contains(&token) {
                 true if logit > 0.0 => logit / penalty,
@@ -175,7 +179,7 @@ impl Sampler {
             Candidate { token, logit, weight: 0.0 }
         };
         let all = (0..).zip(logits).map(candidate);
-        all.filter(|candidate| candidate.logit > f64::NEG_INFINITY).collect()
+        all.filter(|candidate| candidate.logit > f64::NEG_INFINITY)
     }
 
     /// Takes sorted candidates and keeps at least the first.
@@ -295,13 +299,76 @@ fn log_sum(logits: &[f32]) -> Result<f64, SamplingError> {
         return Err(SamplingError::AllMasked(logits.len()));
     }
     let most = f64::from(most);
-    let sum: f64 = logits.iter().map(|&logit| libm::exp(f64::from(logit) - most)).sum();
-    Ok(most + libm::log(sum))
+    Ok(most + libm::log(sum_of_exponentials(logits, most)))
+}
+
+/// The sum of `exp(logit - most)`, where no difference is positive. Eight sums that are added at the end, so that vectors take them: a call
+/// of a library for each token of a vocabulary takes longer than a layer of a small model.
+fn sum_of_exponentials(logits: &[f32], most: f64) -> f64 {
+    let mut sums = [0.0; 8];
+    let (whole, rest) = logits.as_chunks::<8>();
+    for eight in whole {
+        for (sum, &logit) in sums.iter_mut().zip(eight) {
+            *sum += exponential(f64::from(logit) - most);
+        }
+    }
+    for (sum, &logit) in sums.iter_mut().zip(rest) {
+        *sum += exponential(f64::from(logit) - most);
+    }
+    sums.iter().sum()
+}
+
+/// `exp(x)` of an `x` that is not positive, within 4 units in the last place: two to the integer nearest to `x / ln 2`, times the Taylor
+/// polynomial of the rest, which is at most half of `ln 2` in magnitude, so that the term of degree 14 is below 2^-57. Below -708 it
+/// is that of -708, which is about the least normal number.
+fn exponential(x: f64) -> f64 {
+    /// Adding and subtracting it rounds to an integer, which stands in the low bits of the sum.
+    const ROUND: f64 = 6_755_399_441_055_744.0;
+    /// The leading 32 bits of `ln 2`, and the rest.
+    const LN_2: [f64; 2] = [6.931_471_803_691_238e-1, 1.908_214_929_270_587_7e-10];
+    let x = x.max(-708.0);
+    let shifted = x * std::f64::consts::LOG2_E + ROUND;
+    let power = shifted - ROUND;
+    let rest = (x - power * LN_2[0]) - power * LN_2[1];
+    let mut sum = 1.0;
+    for degree in [13.0, 12.0, 11.0, 10.0, 9.0, 8.0, 7.0, 6.0, 5.0, 4.0, 3.0, 2.0, 1.0] {
+        sum = 1.0 + sum * rest * (1.0 / degree);
+    }
+    let scale = f64::from_bits(shifted.to_bits().wrapping_add(1023) << 52);
+    sum * scale
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn exponentials_are_those_of_the_library() {
+        let steps = (0..200_000).map(|step| -f64::from(step) * 0.003_54);
+        for x in steps.chain([-0.0, -1e-300, -0.346_573_590_279_972_6, -0.346_573_590_279_972_7]) {
+            let (found, expected) = (exponential(x), libm::exp(x));
+            assert!(
+                (found - expected).abs() <= 4.0 * f64::EPSILON * expected,
+                "{x}: {found} {expected}"
+            );
+        }
+        for x in [-708.5, -745.0, -1e6, f64::NEG_INFINITY] {
+            assert_eq!(exponential(x), exponential(-708.0), "{x}");
+        }
+    }
+
+    /// Of each length up to some vectors, against a sum in order.
+    #[test]
+    fn sums_of_exponentials_have_all_terms() {
+        for count in 1_u16..40 {
+            let logits: Vec<f32> = (0..count).map(|at| f32::from(at * 37 % 11) - 20.0).collect();
+            let most = f64::from(logits.iter().copied().fold(f32::NEG_INFINITY, f32::max));
+            let expected: f64 =
+                logits.iter().map(|&logit| libm::exp(f64::from(logit) - most)).sum();
+            let found = sum_of_exponentials(&logits, most);
+            assert!((found - expected).abs() <= 1e-14 * expected, "{count}: {found} {expected}");
+        }
+    }
 
     const PLAIN: Sampling =
         Sampling { temperature: 1.0, top_k: None, top_p: 1.0, min_p: 0.0, repeat_penalty: 1.0 };
