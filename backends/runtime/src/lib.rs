@@ -76,7 +76,7 @@ pub use module::{Callable, HostCall, HostFunction, Module};
 pub use observer::{Callee, ObservedCall, Observer};
 pub use signature::Parameter;
 pub use steps::StepsLeft;
-pub use stop::{Span, Stop, Trap};
+pub use stop::{Span, Stop, Stopped, Trap};
 pub use target::{check_target, host_target};
 pub use tensor::Tensor;
 pub use value::{Closure, Machine, Number, Output, Tuple, Value};

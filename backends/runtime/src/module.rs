@@ -8,7 +8,7 @@ use crate::native::{NativeKernels, NoKernels};
 use crate::observer::Observer;
 use crate::program::{Constant, Function, Kernel, Metadata, Program};
 use crate::signature::{Parameter, parameters};
-use crate::stop::Stop;
+use crate::stop::{Stop, Stopped};
 use crate::target::check_target;
 use crate::tensor::{Tensor, Written};
 use crate::value::Value;
@@ -297,9 +297,23 @@ impl Callable<'_> {
     /// # Errors
     /// What stops the program; the arguments are gone.
     pub fn call_donating(&self, args: Vec<Value>) -> Result<Value, Stop> {
+        self.called(args, None)
+    }
+
+    /// The same, but a call that stops gives donated tensors back, in the order of the parameters. Elements that the program has
+    /// not overwritten are as they were: a cache that a call adds rows to has its earlier rows.
+    ///
+    /// # Errors
+    /// What stops the program, and the donated tensors; none of them where a device cannot bring them back.
+    pub fn call_returning(&self, args: Vec<Value>) -> Result<Value, Stopped> {
+        let mut donated = Vec::new();
+        self.called(args, Some(&mut donated)).map_err(|stop| Stopped { stop, donated })
+    }
+
+    fn called(&self, args: Vec<Value>, back: Option<&mut Vec<Value>>) -> Result<Value, Stop> {
         let module = self.module;
         let run = Run::new(&module.loaded, &module.pool, module.limits);
-        let result = run.call(self.index, args);
+        let result = run.call(self.index, args, back);
         module.pool.end_call();
         result
     }

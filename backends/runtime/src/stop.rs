@@ -1,6 +1,7 @@
 //! The ways a call ends without a value. A trap is part of what the program means; running out of a
 //! resource says nothing about it; and what is not supported, or not there, is told as such.
 
+use crate::value::Value;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -41,6 +42,16 @@ pub enum Stop {
     /// The caller asked for something that is not there: a function, an argument.
     #[error("{0}")]
     Misuse(String),
+}
+
+/// A call that stopped, and what it gives back ([`Callable::call_returning`](crate::Callable::call_returning)).
+#[derive(Clone, Debug, Error)]
+#[error("{stop}")]
+pub struct Stopped {
+    /// Why.
+    pub stop: Stop,
+    /// The donated tensors.
+    pub donated: Vec<Value>,
 }
 
 /// A failed check.

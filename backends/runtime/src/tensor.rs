@@ -145,6 +145,24 @@ impl Tensor {
         Ok(longer)
     }
 
+    /// The first rows along the first axis, in the same memory.
+    ///
+    /// # Errors
+    /// When it has fewer.
+    pub fn truncated(&self, rows: i64) -> Result<Self, String> {
+        let mut shape = self.shape.to_vec();
+        match shape.first_mut() {
+            Some(own) if (0..=*own).contains(&rows) => *own = rows,
+            _ => return Err(format!("a tensor of shape {shape:?} has no {rows} rows")),
+        }
+        let elements = dense_bytes(self.dtype, &shape).unwrap_or(0) / self.dtype.size();
+        let written = match &self.written {
+            Written::Some(map) => Written::of(&map[..elements]),
+            other => other.clone(),
+        };
+        Ok(Self { shape: shape.into(), written, ..self.clone() })
+    }
+
     /// A tensor of f32.
     ///
     /// # Errors
@@ -216,6 +234,19 @@ impl Tensor {
 #[cfg(test)]
 mod tests {
     use super::Tensor;
+
+    #[test]
+    fn the_first_rows_lie_in_the_same_memory() {
+        let tensor = Tensor::from_f32(&[3, 2], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]).expect("it is one");
+        let written = tensor.clone().written_at(&[1, 1, 0, 1, 1, 1]).expect("as many");
+        let short = written.truncated(2).expect("it has them");
+        assert_eq!((short.shape(), short.to_f32()), (&[2, 2][..], Some(vec![1.0, 2.0, 3.0, 4.0])));
+        assert_eq!(short.written_elements(), Some(&[1, 1, 0, 1][..]));
+        assert_eq!(written.truncated(1).expect("it has one").written_elements(), None);
+        assert_eq!(short.bytes().as_ptr(), tensor.bytes().as_ptr());
+        assert!(tensor.truncated(4).is_err() && tensor.truncated(-1).is_err());
+        assert!(Tensor::from_f32(&[], &[1.0]).expect("it is one").truncated(0).is_err());
+    }
 
     #[test]
     fn a_longer_axis_keeps_its_rows() {

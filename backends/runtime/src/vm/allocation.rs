@@ -10,6 +10,9 @@ use crate::tensor::Tensor;
 use crate::value::{Kept, Machine, Value};
 use std::sync::Arc;
 
+/// A tensor that the caller gave up, by its name there, and as the machine has it once it is placed.
+pub(super) type Given = (Value, Option<Placed>);
+
 impl Run<'_> {
     pub(super) fn memory(&mut self, instruction: &Instruction) -> Result<(), Stop> {
         use Instruction as I;
@@ -67,14 +70,43 @@ impl Run<'_> {
         Ok(Value::Machine(Machine(Kept::Storage(Arc::new(storage)))))
     }
 
-    /// A tensor that the caller gave up becomes one in a storage of its own: in its own memory if this is its only name,
-    /// else in a copy.
-    pub(super) fn place_donated(&mut self, arg: &mut Value) -> Result<(), Stop> {
-        let Value::Tensor(tensor) = arg else { return Ok(()) };
-        let placed = Storage::of_donated(tensor, self.pool, self.storages)?;
-        self.storages += 1;
-        *arg = Value::from(placed);
-        Ok(())
+    /// Tensors that the caller gave up become tensors in storages of their own: each in its own memory if this is its only name,
+    /// else in a copy. Where `given` is there, it has all of them then, also those for whose copy there is no memory.
+    pub(super) fn place_all(
+        &mut self,
+        donated: &[u32],
+        args: &mut [Value],
+        given: &mut Option<Vec<Given>>,
+    ) -> Result<(), Stop> {
+        let mut result = Ok(());
+        for &at in donated {
+            let Some(arg) = args.get_mut(at as usize) else { continue };
+            let Value::Tensor(tensor) = arg else { continue };
+            let mut placed = None;
+            if result.is_ok() {
+                match Storage::of_donated(tensor, self.pool, self.storages) {
+                    Ok(made) => placed = Some(made),
+                    Err(stop) => result = Err(stop),
+                }
+            }
+            let Some(placed) = placed else {
+                given.iter_mut().for_each(|given| given.push((arg.clone(), None)));
+                continue;
+            };
+            self.storages += 1;
+            let value = std::mem::replace(arg, Value::from(placed.clone()));
+            given.iter_mut().for_each(|given| given.push((value.clone(), Some(placed.clone()))));
+        }
+        result
+    }
+
+    /// The donated arguments of a call that has stopped, with what it wrote; none of them where a device cannot bring them back.
+    pub(super) fn brought_back(&self, given: Vec<Given>) -> Vec<Value> {
+        let settled = given.iter().filter_map(|(_, placed)| placed.as_ref());
+        match settled.map(|placed| self.settle(placed)).collect() {
+            Ok(()) => given.into_iter().map(|(value, _)| value).collect(),
+            Err::<(), Stop>(_) => Vec::new(),
+        }
     }
 
     fn storage(&self, operand: Operand, row: &str) -> Result<&Arc<Storage>, Stop> {

@@ -96,20 +96,33 @@ impl<'m> Run<'m> {
         }
     }
 
-    /// Calls a function of the module and frees its result of the machine.
-    pub(crate) fn call(mut self, function: u32, mut args: Vec<Value>) -> Result<Value, Stop> {
+    /// Calls a function of the module and frees its result of the machine. Where it stops, `back` has the donated tensors.
+    pub(crate) fn call(
+        mut self,
+        function: u32,
+        mut args: Vec<Value>,
+        back: Option<&mut Vec<Value>>,
+    ) -> Result<Value, Stop> {
         let called = &self.module.program.functions[function as usize];
         self.registers.reserve_exact((called.registers as usize).max(args.len()));
-        let placed = called.donated.iter().try_for_each(|&at| match args.get_mut(at as usize) {
-            Some(arg) => self.place_donated(arg),
-            None => Ok(()),
-        });
-        placed.map_err(|stop| place(stop, &called.name, called.span, called.span))?;
-        let entered = self.enter(function, args.into_iter(), Register(0));
-        entered.map_err(|stop| place(stop, &called.name, called.span, called.span))?;
-        let value = self.run().inspect_err(|_| self.abandon_graph())?;
-        let freed = calls::freed(&value, &self);
-        freed.map_err(|stop| place(stop, &called.name, called.span, called.span))
+        let mut given = back.is_some().then(Vec::new);
+        let entered = self.place_all(&called.donated, &mut args, &mut given);
+        let entered = entered.and_then(|()| self.enter(function, args.into_iter(), Register(0)));
+        let outermost = |stop| place(stop, &called.name, called.span, called.span);
+        let result = entered.map_err(outermost).and_then(|()| self.run());
+        match (result, back) {
+            (Ok(value), _) => {
+                drop(given);
+                calls::freed(&value, &self).map_err(outermost)
+            }
+            (Err(stop), back) => {
+                self.abandon_graph();
+                if let (Some(back), Some(given)) = (back, given) {
+                    *back = self.brought_back(given);
+                }
+                Err(stop)
+            }
+        }
     }
 
     fn run(&mut self) -> Result<Value, Stop> {

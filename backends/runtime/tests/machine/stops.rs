@@ -140,6 +140,31 @@ fn values_of_others_stay() {
     assert_eq!(elements(&donate(mapped).expect("it runs")), [2.0, 4.0]);
 }
 
+/// With what was written to it before. A tensor that the caller has another name of was copied, and is as it was.
+#[test]
+fn donated_tensors_come_back_from_a_call_that_stops() {
+    let written = I::CallKernel { kernel: 0, args: [c(2), r(1)].into() };
+    let mut donated = with(3, 3, vec![written, I::KillStorage(r(0)), I::Return(r(0))]);
+    donated.program.functions.last_mut().expect("`f`").donated = vec![1, 2];
+    let donated = of(donated);
+    let kept = vector(&[5.0, 6.0]);
+    let call = |first: Value| {
+        let args = vec![vector(&[7.0]), first, kept.clone()];
+        let function = donated.function("f").expect("it is offered");
+        let stopped = function.call_returning(args).expect_err("it stops");
+        (trap(Err(stopped.stop)), stopped.donated)
+    };
+    let (stopped, back) = call(vector(&[0.0, 0.0]));
+    assert_eq!(stopped, "memory.kill_storage/C1");
+    assert_eq!(back.iter().map(elements).collect::<Vec<_>>(), [[2.0, 4.0], [5.0, 6.0]]);
+    let Value::Tensor(first) = &back[0] else { panic!("it is a tensor") };
+    assert!(first.is_owned());
+    let other = vector(&[0.0, 0.0]);
+    assert_eq!(elements(&call(other.clone()).1[0]), [0.0, 0.0]);
+    // What is no tensor has no memory to give back.
+    assert_eq!(call(Value::None).1.len(), 1);
+}
+
 /// Elements that lie at no multiple of their size are written in a copy, and brought there.
 #[test]
 fn tensors_that_are_not_aligned_are_written() {

@@ -27,29 +27,30 @@ impl Encoded {
         Ok(Self::Features { features, rows: 0, token: image.token })
     }
 
-    /// The arguments of a call with these tokens of each sequence.
+    /// The arguments of a call with these tokens of each sequence, and the rows of features that each sequence has read after it.
     pub(super) fn arguments(
         &self,
-        sequences: &mut [(&mut Rows, &[u32])],
-    ) -> Result<Vec<Value>, Stop> {
+        sequences: &[(&mut Rows, &[u32])],
+    ) -> Result<(Vec<Value>, Vec<usize>), Stop> {
+        let mut read: Vec<usize> = sequences.iter().map(|(rows, _)| rows.features).collect();
         let (features, rows, image) = match self {
-            Self::Nothing => return Ok(Vec::new()),
+            Self::Nothing => return Ok((Vec::new(), read)),
             Self::Cross(tensors) => {
-                return Ok(tensors.iter().cloned().map(Value::Tensor).collect());
+                return Ok((tensors.iter().cloned().map(Value::Tensor).collect(), read));
             }
             Self::Features { features, rows, token } => (features, *rows, *token),
         };
         let mut places = Vec::new();
         let count = sequences.first().map_or(0, |(_, tokens)| tokens.len());
-        for (sequence, tokens) in sequences.iter_mut() {
+        for ((_, tokens), read) in sequences.iter().zip(&mut read) {
             for &token in *tokens {
                 // An image token beyond those of images is a token as others are.
-                let is_row = token == image && sequence.features < rows;
-                places.push(if is_row { dim(sequence.features)? } else { -1 });
-                sequence.features += usize::from(is_row);
+                let is_row = token == image && *read < rows;
+                places.push(if is_row { dim(*read)? } else { -1 });
+                *read += usize::from(is_row);
             }
         }
         let places = tensor(&[dim(sequences.len())?, dim(count)?], &places)?;
-        Ok(vec![Value::Tensor(features.clone()), places])
+        Ok((vec![Value::Tensor(features.clone()), places], read))
     }
 }

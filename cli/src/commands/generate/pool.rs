@@ -3,7 +3,7 @@
 use super::compiled::Compiled;
 use super::encoded::Encoded;
 use relax_llm::{Config, Image, PAGE};
-use relax_runtime::{DType, Stop, Tensor, Value};
+use relax_runtime::{DType, Stop, Stopped, Tensor, Value};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -15,11 +15,7 @@ pub(crate) struct Pool<'m> {
     model: &'m Compiled,
     /// Keys and values of each layer: (pages, heads, rows of a page, elements). A call overwrites them.
     tensors: Vec<Tensor>,
-    /// The same without pages.
-    nothing: Vec<Tensor>,
     encoded: Encoded,
-    /// Whether a call that stopped has lost the tensors.
-    is_lost: bool,
     free: Free,
     pages: usize,
     /// Pages at most.
@@ -60,10 +56,9 @@ impl<'m> Pool<'m> {
     fn new(model: &'m Compiled, config: &Config, most: usize) -> Result<Self, Stop> {
         let shape = [0, dim(config.kv_heads)?, dim(PAGE)?, dim(config.head_dim)?];
         let empty = Tensor::zeros(DType::F32, &shape).map_err(Stop::Unsupported)?;
-        let nothing = vec![empty; 2 * config.layers.len()];
-        let tensors = nothing.clone();
+        let tensors = vec![empty; 2 * config.layers.len()];
         let (encoded, free) = (Encoded::before(config)?, Free::default());
-        Ok(Self { model, tensors, nothing, encoded, is_lost: false, free, pages: 0, most })
+        Ok(Self { model, tensors, encoded, free, pages: 0, most })
     }
 
     /// Encodes speech for the cross attention of one sequence, 16,000 samples a second.
@@ -120,49 +115,36 @@ impl<'m> Pool<'m> {
         Rows { pages: Vec::new(), positions: 0, features: 0, free: Rc::clone(&self.free) }
     }
 
-    /// Adds to each sequence as many tokens, at least one; the logits of the token after them. A call that stops loses the pool: the
-    /// sequences in it cannot go on.
+    /// Adds to each sequence as many tokens, at least one; the logits of the token after them. When a call stops, every sequence is as
+    /// it was before: the call wrote only behind the rows that are in use.
     pub(super) fn step(
         &mut self,
         sequences: &mut [(&mut Rows, &[u32])],
     ) -> Result<Vec<Vec<f32>>, Stop> {
-        if self.is_lost {
-            return Err(Stop::Unsupported(
-                "keys and values were lost in a call that stopped".into(),
-            ));
-        }
         self.reserve(sequences)?;
         let mut arguments = arguments(sequences)?;
-        self.is_lost = true;
-        arguments.extend(self.tensors.drain(..).map(Value::Tensor));
-        arguments.extend(self.encoded.arguments(sequences)?);
         let function = self.model.module.function("step_in_pages");
         let function = function.ok_or_else(|| no("function `step_in_pages`"))?;
-        let result = function.call_donating(arguments)?;
+        let (encoded, features) = self.encoded.arguments(sequences)?;
+        arguments.extend(self.tensors.drain(..).map(Value::Tensor));
+        arguments.extend(encoded);
+        let result = match function.call_returning(arguments) {
+            Ok(result) => result,
+            Err(Stopped { stop, donated }) => {
+                self.tensors = donated.iter().map(tensor_of).collect::<Result<_, _>>()?;
+                return Err(stop);
+            }
+        };
         let mut tensors = tensors_of(&result)?.into_iter();
         let logits = tensors.next().ok_or_else(|| no("logits"))?;
         self.tensors.extend(tensors);
-        self.is_lost = false;
-        for (rows, tokens) in sequences.iter_mut() {
+        for ((rows, tokens), features) in sequences.iter_mut().zip(features) {
             rows.positions += tokens.len();
+            rows.features = features;
         }
         let logits = logits.to_f32().ok_or_else(|| no("logits of f32"))?;
         let vocabulary = logits.len() / sequences.len().max(1);
         Ok(logits.chunks(vocabulary.max(1)).map(<[f32]>::to_vec).collect())
-    }
-
-    /// Whether a call that stopped has lost the keys and values.
-    #[cfg(feature = "serve")]
-    pub(crate) fn is_lost(&self) -> bool {
-        self.is_lost
-    }
-
-    /// Begins anew, when no sequence is left that has pages.
-    #[cfg(feature = "serve")]
-    pub(crate) fn restart(&mut self) {
-        self.tensors.clone_from(&self.nothing);
-        self.free.borrow_mut().clear();
-        (self.is_lost, self.pages) = (false, 0);
     }
 
     /// Gives each sequence the pages that it needs. The pool doubles where there are none left, so that a page is copied once in the mean.
@@ -184,8 +166,18 @@ impl<'m> Pool<'m> {
             return Err(Stop::Unsupported(format!("no page is left of {pages}")));
         }
         let extent = dim(pages)?;
-        for tensor in &mut self.tensors {
-            *tensor = tensor.extended(0, extent).map_err(Stop::Unsupported)?;
+        for at in 0..self.tensors.len() {
+            match self.tensors[at].extended(0, extent) {
+                Ok(longer) => self.tensors[at] = longer,
+                Err(why) => {
+                    // All have as many pages still: a sequence with enough of them goes on.
+                    let own = dim(self.pages)?;
+                    for tensor in &mut self.tensors[..at] {
+                        *tensor = tensor.truncated(own).map_err(Stop::Unsupported)?;
+                    }
+                    return Err(Stop::Unsupported(why));
+                }
+            }
         }
         // The first ones are taken first.
         self.free.borrow_mut().extend((self.pages..pages).rev());
@@ -230,11 +222,14 @@ fn floats(shape: &[i64], elements: &[f32]) -> Result<Value, Stop> {
 /// The items of a tuple of tensors.
 fn tensors_of(value: &Value) -> Result<Vec<Tensor>, Stop> {
     let Value::Tuple(items) = value else { return Err(no("tuple")) };
-    let tensor = |item: &Value| match item {
+    items.items().iter().map(tensor_of).collect()
+}
+
+fn tensor_of(value: &Value) -> Result<Tensor, Stop> {
+    match value {
         Value::Tensor(tensor) => Ok(tensor.clone()),
         _ => Err(no("tensor")),
-    };
-    items.items().iter().map(tensor).collect()
+    }
 }
 
 pub(super) fn dim(extent: usize) -> Result<i64, Stop> {

@@ -26,9 +26,6 @@ pub(super) struct Engine<'m> {
     pub(super) bytes: u64,
 }
 
-/// What other sequences are told when a call of one loses the pool.
-const LOST: &str = "another call of the model stopped, with the keys and values of all sequences";
-
 struct Running<'m> {
     sequence: Sequence<'m>,
     bytes: u64,
@@ -59,13 +56,7 @@ impl<'m> Engine<'m> {
             self.leave(&mut running);
             self.read_prompt(&mut running, &mut pool);
             self.leave(&mut running);
-            if let Err(stop) = self.decode(&mut running, &mut pool) {
-                self.fail(&mut running, &stop);
-            }
-            if pool.is_lost() {
-                self.fail(&mut running, &Stop::Unsupported(LOST.to_owned()));
-                pool.restart();
-            }
+            self.decode(&mut running, &mut pool);
             self.metrics.set_running(running.len(), reserved(&running));
         }
     }
@@ -113,28 +104,42 @@ impl<'m> Engine<'m> {
     }
 
     /// One token of each sequence whose prompt is read.
-    fn decode(&self, running: &mut Vec<Running<'m>>, pool: &mut Pool<'m>) -> Result<(), Stop> {
+    fn decode(&self, running: &mut Vec<Running<'m>>, pool: &mut Pool<'m>) {
         // A sequence that decodes may be at its end afterwards.
         let is_due: Vec<bool> = running.iter().map(|one| one.sequence.due() == 1).collect();
         let due = running.iter_mut().zip(&is_due).filter(|(_, is_due)| **is_due);
         let mut batch: Vec<&mut Sequence<'m>> = due.map(|(one, _)| &mut one.sequence).collect();
         if batch.is_empty() {
-            return Ok(());
+            return;
         }
         let calls = batch.len().div_ceil(MOST_SEQUENCES);
         let mut steps = Vec::with_capacity(batch.len());
         let most = batch.len().div_ceil(calls);
         for part in batch.chunks_mut(most) {
-            let (start, count) = (Instant::now(), part.len());
-            steps.extend(Sequence::step_together(part, pool)?);
-            self.metrics.add_step(count, start.elapsed());
+            steps.extend(self.step(part, pool));
         }
         let (mut is_due, mut steps) = (is_due.into_iter(), steps.into_iter());
         running.retain(|one| match is_due.next() {
             Some(true) => steps.next().is_some_and(|step| self.tell(one, step)),
             _ => true,
         });
-        Ok(())
+    }
+
+    /// One call for these sequences. A trap does not say whose it is: where the call stops, each sequence has a call of its own, so that
+    /// those end that stop alone, and the others go on.
+    fn step(
+        &self,
+        part: &mut [&mut Sequence<'m>],
+        pool: &mut Pool<'m>,
+    ) -> Vec<Result<Step, Interrupted>> {
+        let (start, count) = (Instant::now(), part.len());
+        let together = Sequence::step_together(part, pool);
+        self.metrics.add_step(count, start.elapsed());
+        match together {
+            Ok(steps) => steps,
+            Err(stop) if count == 1 => vec![Err(Interrupted::Stop(stop))],
+            Err(_) => part.chunks_mut(1).flat_map(|alone| self.step(alone, pool)).collect(),
+        }
     }
 
     /// Tells a client of a step; whether its sequence goes on.
@@ -158,14 +163,6 @@ impl<'m> Engine<'m> {
             }
         }
     }
-
-    /// Ends all sequences: the call that stopped had the keys and values of all.
-    fn fail(&self, running: &mut Vec<Running<'m>>, stop: &Stop) {
-        for one in running.drain(..) {
-            let why = refusal(Interrupted::Stop(stop.clone()));
-            let _ = one.events.send((one.choice, Event::Failed(why)));
-        }
-    }
 }
 
 fn reserved(running: &[Running<'_>]) -> u64 {
@@ -183,3 +180,6 @@ fn refusal(why: Interrupted) -> Refusal {
         Interrupted::Grammar(why) => Refusal::field("response_format", why.to_string()),
     }
 }
+
+#[cfg(test)]
+mod tests;
