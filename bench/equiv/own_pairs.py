@@ -25,7 +25,7 @@ ROUTES = {"cpu": ["--to", "P2.3"], "cuda": ["--to", "P2.1", "--target", "cuda"]}
 ALONE = {
     "rewrite_dataflow_reshape": ["inline_private_functions", "outline_blocks", "saturate", "saturate_reals", "add_versions",
                                  "add_versions_reals", "combine_parallel_matmul", "convert_layout", "to_mixed_precision",
-                                 "round_activations", "lift_transform_params", "lower_to_library", "guard_libraries",
+                                 "round_activations", "narrow_activations", "lift_transform_params", "lower_to_library", "guard_libraries",
                                  "fuse_ops_by_pattern,merge_composite_functions,run_codegen"],
     "fuse_tir": ["split_call_tir_by_pattern"],
     "to_non_dataflow": ["narrow_floats", "schedule_gpu", "schedule_gpu_freely"],

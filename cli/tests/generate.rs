@@ -137,6 +137,37 @@ fn a_compiled_model_is_kept() {
     assert_eq!(models(), 2);
 }
 
+/// The note of the first line says what is rounded.
+#[test]
+fn activations_are_rounded_as_asked() {
+    let Some(folder) = Folder::new() else { return };
+    let llama = model("llama");
+    let arguments = ["--tokens", "3,1,4", "--max-tokens", "4", "--logprobs"];
+    let with = |more: &[&str]| {
+        let output = folder.generate(&llama, &[arguments.as_slice(), more].concat());
+        assert_eq!(output.status.code(), Some(0), "{more:?}: {}", errors(&output));
+        let said = errors(&output);
+        let (notes, numbers): (Vec<&str>, Vec<&str>) =
+            said.lines().partition(|line| !line.contains("logprob"));
+        (notes.join("\n"), numbers.join("\n"))
+    };
+    let in_bf16 = "products with quantized and 16-bit weights round activations to bf16";
+    for format in ["bf16", "q8_0"] {
+        let (_, plain) = with(&["--quantize", format, "--activations", "f32"]);
+        let (said, rounded) = with(&["--quantize", format, "--activations", "bf16"]);
+        assert!(said.lines().next().is_some_and(|line| line.contains(in_bf16)), "{said}");
+        assert_ne!(plain, rounded, "{format}");
+    }
+    let (_, plain) = with(&[]);
+    let (said, same) = with(&["--activations", "bf16"]);
+    assert!(said.contains("`--activations bf16` rounds nothing"), "{said}");
+    assert_eq!(plain, same);
+    let both = ["--tokens", "1", "--activations", "bf16", "--exact"];
+    folder.refused(&llama, &both, 2, "`--activations bf16` rounds, and `--exact` does not");
+    let unknown = ["--tokens", "1", "--activations", "f16"];
+    folder.refused(&llama, &unknown, 2, "possible values: f32, q8, bf16");
+}
+
 /// The weights of a tiny model in two files.
 #[test]
 fn weights_in_several_files_are_those_of_one() {

@@ -7,7 +7,7 @@ use relax_lower::program::Around;
 use relax_program::externals::externals;
 use relax_program::frontend::Program;
 use relax_rewrite::pass::{Device, Settings};
-use relax_rewrite::passes::bind_params;
+use relax_rewrite::passes::{bind_params, narrow_activations, round_activations};
 use relax_rewrite::pipeline::{Failed, Route, Watch, run};
 use relax_runtime::file::{Image, LoadError};
 use relax_runtime::{Limits, Module as Machine};
@@ -28,6 +28,8 @@ pub enum Activations {
     F32,
     /// Activations rounded to 8 bits, in blocks of 32 with a scale each.
     Q8,
+    /// Activations rounded to bf16, also where weights have 16 bits.
+    Bf16,
 }
 
 /// Which values are known when a program is compiled.
@@ -194,6 +196,7 @@ fn entered(
     };
     match bound.activations {
         Activations::F32 => Ok(entered),
-        Activations::Q8 => round_products(&entered, settings, watch),
+        Activations::Q8 => round_products(&entered, &round_activations::PASS, settings, watch),
+        Activations::Bf16 => round_products(&entered, &narrow_activations::PASS, settings, watch),
     }
 }

@@ -12,8 +12,7 @@ use relax_lower::passes::{
 use relax_lower::pipeline::{FAST, FUSION, FUSION_FAST, NARROW, PIPELINE};
 use relax_rewrite::pass::{Device, Pass, Settings};
 use relax_rewrite::passes::{
-    eliminate_dead_code, fuse_ops_by_pattern, guard_libraries, inline_private_functions,
-    round_activations, saturate,
+    eliminate_dead_code, fuse_ops_by_pattern, guard_libraries, inline_private_functions, saturate,
 };
 use relax_rewrite::pipeline::{Failed, Pipeline, Route, Watch, run};
 use relax_rewrite::saturation::{Constants, Fusion, Options};
@@ -171,10 +170,11 @@ fn fusion(target: &Target) -> Fusion {
 /// The pass that refuses the module.
 pub fn round_products(
     module: &Module,
+    rounding: &'static Pass,
     settings: &Settings,
     watch: &mut dyn Watch,
 ) -> Result<Module, Failed> {
-    let passes = Route::Passes(vec![&inline_private_functions::PASS, &round_activations::PASS]);
+    let passes = Route::Passes(vec![&inline_private_functions::PASS, rounding]);
     let ingested = run(module, &PIPELINE.to(Phase::P0), settings, &mut Prover::new(), watch)?;
     run(&ingested, &passes, settings, &mut Prover::new(), watch)
 }

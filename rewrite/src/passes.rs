@@ -32,6 +32,7 @@ pub mod lower_to_library;
 pub mod merge_composite_functions;
 pub mod move_reshapes;
 pub mod name_dims;
+pub mod narrow_activations;
 pub mod normalize;
 pub mod outline_blocks;
 pub mod rewrite_dataflow_reshape;

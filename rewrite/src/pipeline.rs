@@ -11,8 +11,8 @@ use crate::passes::{
     eliminate_dead_code, erase_sharding, expand_libraries, fold_constant, fuse_ops,
     fuse_ops_by_pattern, fuse_siblings, fuse_tir, gradient, guard_constraints, guard_libraries,
     inline_buffers, inline_private_functions, legalize_ops, lift_lambdas, lift_transform_params,
-    lower_to_library, merge_composite_functions, move_reshapes, name_dims, normalize,
-    outline_blocks, rewrite_dataflow_reshape, round_activations, run_codegen, saturate,
+    lower_to_library, merge_composite_functions, move_reshapes, name_dims, narrow_activations,
+    normalize, outline_blocks, rewrite_dataflow_reshape, round_activations, run_codegen, saturate,
     split_call_tir_by_pattern, stitch_products, stitch_rows, to_mixed_precision, widen_halves,
 };
 use crate::saturation::Report;
@@ -100,6 +100,7 @@ pub static OPTIONAL: &[&Pass] = &[
     &convert_layout::PASS,
     &to_mixed_precision::PASS,
     &round_activations::PASS,
+    &narrow_activations::PASS,
     &widen_halves::PASS,
     &lift_transform_params::PASS,
     &lower_to_library::PASS,

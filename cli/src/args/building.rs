@@ -38,7 +38,8 @@ pub(crate) struct BuildArgs {
     pub(crate) numerics: NumericsArgs,
     #[command(flatten)]
     pub(crate) rules: PipelineRulesArgs,
-    /// What products with quantized weights read: activations as they are, or rounded to 8 bits in blocks of 32
+    /// What products with quantized weights read: activations as they are, rounded to 8 bits in blocks of 32, or rounded to bf16, as products with
+    /// weights of 16 bits do then
     #[arg(long, value_enum, default_value = "f32")]
     pub(crate) activations: Activations,
     /// Tile matrix products by the measurements of `relax tune`: those of this machine, or a file. By default the
@@ -111,6 +112,8 @@ pub(crate) enum Activations {
     F32,
     /// Activations rounded to 8 bits, in blocks of 32 with a scale each.
     Q8,
+    /// Activations rounded to bf16, also where weights have 16 bits.
+    Bf16,
 }
 
 impl From<Activations> for relax_driver::Activations {
@@ -118,17 +121,29 @@ impl From<Activations> for relax_driver::Activations {
         match own {
             Activations::F32 => Self::F32,
             Activations::Q8 => Self::Q8,
+            Activations::Bf16 => Self::Bf16,
         }
     }
 }
 
 impl Activations {
+    fn name(self) -> &'static str {
+        match self {
+            Self::F32 => "f32",
+            Self::Q8 => "q8",
+            Self::Bf16 => "bf16",
+        }
+    }
+
     /// Refuses to round where the interpreter's bits are asked for.
     pub(crate) fn with(self, numerics: NumericsArgs) -> Result<Self, Failure> {
         match self {
-            Self::Q8 if numerics.chosen() == Numerics::Exact => Err(Failure::usage(
-                "`--activations q8` rounds, and `--exact` does not: give one of them",
-            )),
+            Self::Q8 | Self::Bf16 if numerics.chosen() == Numerics::Exact => {
+                Err(Failure::usage(format!(
+                    "`--activations {}` rounds, and `--exact` does not: give one of them",
+                    self.name()
+                )))
+            }
             own => Ok(own),
         }
     }

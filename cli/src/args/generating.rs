@@ -106,8 +106,8 @@ pub(crate) struct LoadingArgs {
     /// Threads per kernel; by default RELAX_THREADS, or the number of processors
     #[arg(long, value_name = "N")]
     pub(crate) threads: Option<NonZero<usize>>,
-    /// What products with quantized weights read: activations as they are, or rounded to 8 bits in blocks of 32. By default they
-    /// are rounded, but not with --exact
+    /// What products with quantized weights read: activations as they are, rounded to 8 bits in blocks of 32, or rounded to bf16, as products with
+    /// weights of 16 bits do then. By default they are rounded to 8 bits, but not with --exact
     #[arg(long, value_enum)]
     pub(crate) activations: Option<Activations>,
     /// Do not keep the compiled model

@@ -101,6 +101,12 @@ fn decoders(module: &Module) -> BTreeMap<Name, Option<Decoder>> {
     programs.collect()
 }
 
+/// Their names.
+pub(super) fn names_of_decoders(module: &Module) -> BTreeSet<Name> {
+    let known = decoders(module).into_iter();
+    known.filter_map(|(name, decoder)| decoder.map(|_| name)).collect()
+}
+
 /// Tensor programs that the pass makes, each once.
 struct Made {
     names: Names,
@@ -251,7 +257,7 @@ fn drop_unused(body: &mut Body, var: VarId) {
 }
 
 /// The operands of a call of an operator without attributes.
-fn operands<'e>(expr: &'e Expr, operator: &str) -> Option<&'e [Atom]> {
+pub(super) fn operands<'e>(expr: &'e Expr, operator: &str) -> Option<&'e [Atom]> {
     match expr {
         Expr::Call { callee: Callee::Operator(name), args, attrs }
             if name == operator && attrs.is_empty() =>

@@ -26,6 +26,8 @@ pub(crate) struct Checkpoint {
     pub(crate) text: Text,
     /// Whether some weights are in a block format, or are quantized to one: their products may round activations.
     pub(crate) is_quantized: bool,
+    /// Whether some are in a format of less than 32 bits: their products may round activations to bf16.
+    pub(crate) is_narrow: bool,
     /// Of the program, for messages.
     pub(crate) name: String,
     /// Tokens that end a text.
@@ -33,7 +35,7 @@ pub(crate) struct Checkpoint {
     /// How a model of speech is asked for a text.
     pub(crate) speech_tokens: Option<SpeechTokens>,
     /// Of a folder.
-    folder: Option<PathBuf>,
+    pub(super) folder: Option<PathBuf>,
 }
 
 impl Checkpoint {
@@ -52,8 +54,20 @@ impl Checkpoint {
         let is_block = |stored: &Stored| matches!(stored.format, Format::Block(_));
         let is_quantized = contents.0.values().any(is_block)
             || (!text.quantized.is_empty() && quantize != Some(Quantization::Bf16));
+        let is_narrow = !text.quantized.is_empty()
+            || contents.0.values().any(|stored| stored.format != Format::F32);
         let name = format!("{name}.rx");
-        Ok(Self { config, weights, text, is_quantized, name, ends, speech_tokens, folder })
+        Ok(Self {
+            config,
+            weights,
+            text,
+            is_quantized,
+            is_narrow,
+            name,
+            ends,
+            speech_tokens,
+            folder,
+        })
     }
 
     /// The tokenizer of the file, or `tokenizer.json` of the folder.

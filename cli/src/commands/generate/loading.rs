@@ -31,14 +31,23 @@ pub(crate) fn load(
     let activations = activations(args, checkpoint)?;
     let words = match activations {
         Activations::F32 => "activations in f32",
+        Activations::Q8 if !checkpoint.is_quantized => {
+            "`--activations q8` rounds nothing: no weights are quantized"
+        }
+        Activations::Bf16 if !checkpoint.is_narrow => {
+            "`--activations bf16` rounds nothing: all weights are f32"
+        }
         Activations::Q8 => {
             "products with quantized weights round activations to 8 bits (`--activations f32` does not)"
         }
+        Activations::Bf16 => {
+            "products with quantized and 16-bit weights round activations to bf16 and are computed in f32"
+        }
     };
-    if activations == Activations::Q8 && args.activations.is_none() {
-        terminal.note(words);
-    } else {
+    if activations == Activations::F32 {
         terminal.detail(words);
+    } else {
+        terminal.note(words);
     }
     let compiled = compile(args, (checkpoint, activations), limits, terminal)?;
     let words = numerics::words(compiled.module.metadata());

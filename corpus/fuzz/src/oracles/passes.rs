@@ -36,6 +36,7 @@ const NAMED: &[&str] = &[
     "lift_lambdas,normalize,legalize_ops,fuse_loops",
     "lift_lambdas,normalize,to_mixed_precision",
     "lift_lambdas,normalize,round_activations",
+    "lift_lambdas,normalize,narrow_activations",
     "lift_lambdas,normalize,legalize_ops,annotate_tir_op_pattern,fuse_ops,fuse_tir,inline_buffers,\
      eliminate_dead_code,narrow_sums",
     "lift_lambdas,normalize,legalize_ops,annotate_tir_op_pattern,fuse_ops,fuse_tir,narrow_floats",
