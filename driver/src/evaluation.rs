@@ -1,5 +1,5 @@
-//! Compile-time evaluation (partial evaluation) of graph functions whose arguments are external constants: fields of weights are
-//! packed and matrices are quantized so. The functions are compiled once for all shapes, bit for bit as the interpreter computes.
+//! Compile-time evaluation (partial evaluation) of graph functions whose arguments are external constants, or that have none: fields of
+//! weights are packed, matrices are quantized, and tables of speech features are computed so. The functions are compiled once for all shapes, bit for bit as the interpreter computes.
 
 use crate::{BuildError, KernelCheck, Target, build_cpu, lower};
 use relax_cpu::{Cache, Compiler};
@@ -32,12 +32,12 @@ pub enum EvaluationError {
     #[error(transparent)]
     Build(#[from] BuildError),
     /// A call fails.
-    #[error("`{function}` of `{constant}`: {why}")]
+    #[error("`{function}({constants})`: {why}")]
     Call {
         /// Of the program, called on constants.
         function: Name,
-        /// The first of its arguments.
-        constant: Name,
+        /// Its arguments.
+        constants: String,
         /// What the VM says.
         why: String,
     },
@@ -46,7 +46,7 @@ pub enum EvaluationError {
 /// A function and the names of the constants that it is called on.
 type Call = (Name, Vec<Name>);
 
-/// A module where each call of a graph function on external constants alone is an external constant, and the values of these; those that
+/// A module where each call of a graph function on external constants alone, or on nothing, is an external constant, and the values of these; those that
 /// the text has no more are left out. Calls in branches and those whose arguments have no value here stay.
 ///
 /// # Errors
@@ -87,7 +87,7 @@ pub fn evaluate_calls(
     Ok(Evaluated { module: result, values })
 }
 
-/// A call of a graph function on external constants alone.
+/// A call of a graph function on external constants alone, or on nothing.
 fn call(module: &Module, expr: &Expr) -> Option<Call> {
     let Expr::Call { callee: Callee::Global(name), args, attrs } = expr else { return None };
     let external = |arg: &Atom| match arg {
@@ -96,7 +96,7 @@ fn call(module: &Module, expr: &Expr) -> Option<Call> {
     };
     let args = args.iter().map(external).collect::<Option<Vec<_>>>()?;
     let is_graph = module.functions().any(|function| function.name == *name);
-    (attrs.is_empty() && !args.is_empty() && is_graph).then(|| (name.clone(), args))
+    (attrs.is_empty() && is_graph).then(|| (name.clone(), args))
 }
 
 /// The functions of the calls as machine code.
@@ -126,9 +126,13 @@ fn machine(
     let limits = Limits { bytes: usize::MAX, ..Limits::default() };
     Machine::load_with(&image.to_bytes(), limits).map_err(|error| {
         let (function, constants) = calls.first().expect("invariant: there are calls");
-        let (function, constant) = (function.clone(), constants[0].clone());
-        EvaluationError::Call { function, constant, why: error.to_string() }
+        let (function, constants) = (function.clone(), shown(constants));
+        EvaluationError::Call { function, constants, why: error.to_string() }
     })
+}
+
+fn shown(constants: &[Name]) -> String {
+    constants.iter().map(Name::as_str).collect::<Vec<_>>().join(", ")
 }
 
 /// Makes a function one that may be called from outside.
@@ -143,7 +147,7 @@ fn evaluated(
 ) -> Result<Tensor, EvaluationError> {
     let fails = |why: String| EvaluationError::Call {
         function: function.clone(),
-        constant: constants[0].clone(),
+        constants: shown(constants),
         why,
     };
     let argument = |name: &Name| to_machine(&Value::Tensor(values[name].clone()));
@@ -159,8 +163,10 @@ fn evaluated(
 
 /// A name that nothing has yet, such as `blk.0.attn_q.weight.qs.nibbles_4`.
 fn fresh((function, constants): &Call, taken: &BTreeMap<Name, Tensor>) -> Name {
-    let last = constants.last().expect("invariant: a call has arguments");
-    let wanted = format!("{last}.{function}");
+    let wanted = match constants.last() {
+        Some(last) => format!("{last}.{function}"),
+        None => function.to_string(),
+    };
     let numbered = (1..).map(|number| Name::new(format!("{wanted}.{number}")));
     let mut all = std::iter::once(Name::new(wanted.as_str())).chain(numbered);
     all.find(|name| !taken.contains_key(name)).expect("invariant: numbers do not end")

@@ -9,12 +9,12 @@ mod pages;
 use relax_corpus::requirement;
 use relax_corpus::sample::Sample;
 use relax_cpu::{Compiler, hardware};
-use relax_driver::{KernelCheck, Target, build_cpu, lower, panel};
+use relax_driver::{KernelCheck, Target, build_cpu, evaluate_calls, lower, panel};
 use relax_llm::{Config, Format, Stored, Tensors, text};
 use relax_lower::lowered::Lowered;
 use relax_lower::program::Around;
 use relax_program::externals::constants;
-use relax_program::frontend::{Program, RunOptions, run};
+use relax_program::frontend::{Program, RunOptions, print, run};
 use relax_program::tensor_files::{Entry, Weights, read_npz};
 use relax_reference::{Printed, register, to_machine, to_semantics};
 use relax_rewrite::accounts::Accounts;
@@ -279,6 +279,34 @@ fn compiled_models_agree_with_transformers() {
         let want: Vec<i128> = reference(name, "greedy").to_ints().iter().copied().collect();
         let got = greedy(&model, &module, reference(name, "prompt"), want.len());
         assert_eq!(got, want, "{name}");
+    }
+}
+
+/// They are values of the compiled model, with the bits that the interpreter computes, and no call of it computes them.
+#[test]
+fn tables_of_speech_features_are_computed_once() {
+    let Ok(compiler) = Compiler::of_system() else {
+        requirement::skip("RELAX_REQUIRE_CC", "no C compiler");
+        return;
+    };
+    let Model { program, externals, .. } = Model::read("whisper");
+    let folder = tempfile::tempdir().expect("there is a temporary folder");
+    let around = (&compiler, &relax_cpu::Cache::at(folder.path()));
+    let packed = evaluate_calls(&program.module, externals, &program.source, around);
+    let packed = packed.unwrap_or_else(|error| panic!("{error}"));
+    let text = print(&packed.module);
+    let public = program.source.text.replace("    func_attr(\"private\", True)\n", "");
+    let public = Program::load(Source::new("public.rx", public));
+    for name in ["waves", "filters"] {
+        // Its definition is left, and is not called.
+        assert_eq!(text.matches(&format!("{name}()")).count(), 1, "{text}");
+        let result = run(&public.module, name, Vec::new(), &RunOptions::default()).result;
+        let want = match result {
+            Ok(Value::Tensor(tensor)) => tensor,
+            other => panic!("{name}: {other:?}"),
+        };
+        let got = &packed.values[&Name::new(name)];
+        assert!(got.same_as(&want), "{name}");
     }
 }
 
