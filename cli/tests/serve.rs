@@ -4,8 +4,14 @@
 
 #[path = "serve/forms.rs"]
 mod forms;
+#[path = "serve/images.rs"]
+mod images;
+#[path = "serve/occupied.rs"]
+mod occupied;
 #[path = "serve/raw.rs"]
 mod raw;
+#[path = "serve/sounds.rs"]
+mod sounds;
 
 use relax_corpus::requirement;
 use serde_json::{Value, json};
@@ -21,8 +27,22 @@ use tempfile::TempDir;
 struct Model(TempDir);
 
 impl Model {
-    /// `None` without a C compiler.
+    /// The tiny Llama, with chats; `None` without a C compiler.
     fn new() -> Option<Self> {
+        let model = Self::of("llama")?;
+        // Longer answers than of the corpus, so that a client can leave before one ends.
+        let (from, to) = ("\"max_position_embeddings\": 128", "\"max_position_embeddings\": 2048");
+        model.edit("config.json", |config| {
+            assert!(config.contains(from));
+            config.replace(from, to)
+        });
+        let template = "{% for message in messages %}{{ message.content }}{% endfor %}";
+        fs::write(model.path().join("chat_template.jinja"), template).expect("it is written");
+        Some(model)
+    }
+
+    /// A tiny model of the corpus.
+    fn of(name: &str) -> Option<Self> {
         if !Command::new("cc").arg("--version").output().is_ok_and(|done| done.status.success()) {
             requirement::skip("RELAX_REQUIRE_CC", "no C compiler");
             return None;
@@ -30,13 +50,11 @@ impl Model {
         let folder = tempfile::tempdir().expect("a folder for the test");
         let model = folder.path().join("tiny");
         fs::create_dir(&model).expect("it is made");
-        let tiny = Path::new(env!("CARGO_MANIFEST_DIR")).join("../corpus/models/llm/tiny/llama");
-        fs::copy(tiny.join("model.safetensors"), model.join("model.safetensors")).expect("a file");
-        // Longer answers than of the corpus, so that a client can leave before one ends.
-        let config = fs::read_to_string(tiny.join("config.json")).expect("a file");
-        let (from, to) = ("\"max_position_embeddings\": 128", "\"max_position_embeddings\": 2048");
-        assert!(config.contains(from));
-        fs::write(model.join("config.json"), config.replace(from, to)).expect("it is written");
+        let tiny =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../corpus/models/llm/tiny").join(name);
+        for file in ["config.json", "model.safetensors"] {
+            fs::copy(tiny.join(file), model.join(file)).expect("a file");
+        }
         let letters = (0..58_u8).map(|at| char::from(b'A' + at).to_string());
         let letters = letters.chain(["Ġ", "Ċ", "0", "1", "Ã", "©"].map(str::to_owned));
         let vocabulary: serde_json::Map<String, Value> =
@@ -49,9 +67,13 @@ impl Model {
                 "end_of_word_suffix": null, "fuse_unk": false, "byte_fallback": false, "vocab": vocabulary, "merges": [] },
         });
         fs::write(model.join("tokenizer.json"), tokenizer.to_string()).expect("it is written");
-        let template = "{% for message in messages %}{{ message.content }}{% endfor %}";
-        fs::write(model.join("chat_template.jinja"), template).expect("it is written");
         Some(Self(folder))
+    }
+
+    fn edit(&self, file: &str, change: impl FnOnce(String) -> String) {
+        let path = self.path().join(file);
+        let text = fs::read_to_string(&path).expect("it is there");
+        fs::write(&path, change(text)).expect("it is written");
     }
 
     fn path(&self) -> PathBuf {
@@ -420,75 +442,4 @@ fn a_key_is_needed_where_one_is_set() {
     let more = "authorization: Bearer secret\r\n";
     assert_eq!(answer(server.send("GET", "/v1/models", more, "")).status, 200);
     assert_eq!(server.get("/health").status, 200);
-}
-
-/// Occupies a server with one place for a while: 16 answers of so many tokens.
-fn long(server: &Server, tokens: usize) -> TcpStream {
-    let mut body = asked("A", 0, tokens);
-    body["stream"] = json!(true);
-    body["n"] = json!(16);
-    server.send("POST", "/v1/completions", "", &body.to_string())
-}
-
-#[test]
-fn a_full_queue_is_refused_and_a_client_that_leaves_makes_room() {
-    let Some(model) = Model::new() else { return };
-    let server = model.serve(&["--parallel", "1", "--queue", "16"]);
-    let mut first = long(&server, 1000);
-    let mut byte = [0];
-    first.read_exact(&mut byte).expect("it begins");
-    // One runs and others wait: 16 more do not fit.
-    let mut body = asked("A", 0, 4);
-    body["n"] = json!(16);
-    let full = server.post("/v1/completions", &body);
-    assert_eq!(full.status, 429, "{}", full.body);
-    assert!(full.head.to_ascii_lowercase().contains("retry-after: 1"), "{}", full.head);
-    drop(first);
-    server.await_metric("relax_running", 0.0);
-    assert_eq!(server.metric("relax_cancelled_total"), 1.0);
-    assert!(server.metric("relax_generated_tokens_total") < 16_000.0);
-    assert_eq!(server.post("/v1/completions", &body).status, 200);
-}
-
-#[test]
-fn a_client_that_reads_nothing_holds_up_nobody() {
-    let Some(model) = Model::new() else { return };
-    let server = model.serve(&["--parallel", "2", "--queue", "64"]);
-    let slow = long(&server, 100);
-    // A head that never ends, and a body that does not come.
-    let mut head = server.connect();
-    head.write_all(b"POST /v1/completions HTT").expect("it is sent");
-    let mut body = server.connect();
-    body.write_all(b"POST /v1/completions HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n{")
-        .expect("it is sent");
-    assert_eq!(server.post("/v1/completions", &asked("A", 0, 4)).status, 200);
-    server.await_metric("relax_running", 0.0);
-    let events = answer(slow).events();
-    let ends = events.iter().filter(|event| !event["choices"][0]["finish_reason"].is_null());
-    assert_eq!(ends.count(), 16);
-}
-
-#[test]
-fn a_signal_ends_the_server_after_running_answers() {
-    let Some(model) = Model::new() else { return };
-    let server = model.serve(&["--parallel", "1"]);
-    let mut running = long(&server, 100);
-    let mut begin = vec![0; 12];
-    running.read_exact(&mut begin).expect("it begins");
-    let waiting = server.send("POST", "/v1/completions", "", &asked("A", 0, 4).to_string());
-    // The refusal below shows that it waited; before the signal it must have arrived.
-    server.await_metric("relax_open_requests", 3.0);
-    server.signal();
-    assert_eq!(answer(waiting).status, 503);
-    assert_eq!(server.post("/v1/completions", &asked("A", 0, 4)).status, 503);
-    assert_eq!(server.get("/health").status, 503);
-    let mut text = String::from_utf8(begin).expect("it is UTF-8");
-    running.read_to_string(&mut text).expect("it ends");
-    assert!(text.contains("data: [DONE]"), "{text}");
-    let (code, log) = server.end();
-    assert_eq!(code, Some(0), "{log}");
-    let lines: Vec<Value> =
-        log.lines().map(|line| serde_json::from_str(line).expect("it is JSON")).collect();
-    let tokens = |line: &&Value| line["completion_tokens"] == 1600;
-    assert_eq!(lines.iter().find(tokens).expect("a line")["status"], 200);
 }

@@ -17,11 +17,14 @@ pub(crate) use checkpoint::Checkpoint;
 #[cfg(feature = "serve")]
 pub(crate) use checkpoint::Template;
 pub(crate) use compiled::Compiled;
+pub(crate) use encoded::Encoded;
 pub(crate) use loading::{load, opened};
 pub(crate) use pool::Pool;
 pub(crate) use sequence::{Asked, Interrupted, Sequence, Suppressed};
 #[cfg(feature = "serve")]
 pub(crate) use sequence::{Emitted, Reason, Step};
+pub(crate) use speech::{Speech, suppressed};
+pub(crate) use vision::{Pixels, Vision};
 
 use crate::args::GenerateArgs;
 use crate::exit::{Exit, Failure, Outcome};
@@ -32,11 +35,9 @@ use relax_llm::{Content, Message, Sampler, Sampling, Special, Tokenizer};
 use relax_reference::stop_to_semantics;
 use relax_runtime::{Module, Stop};
 use shown::{Shown, end};
-use speech::Speech;
 use speed::Speed;
 use std::io::{self, Read};
 use std::time::Instant;
-use vision::Vision;
 
 /// Bytes of a prompt, as of [`Tokenizer::encode`], and one more.
 const LONGEST_PROMPT: u64 = (16 << 20) + 1;
@@ -54,7 +55,12 @@ pub(super) fn generate(args: &GenerateArgs, terminal: &mut Terminal) -> Outcome 
         Some(_) => None,
         None => Some(checkpoint.tokenizer()?),
     };
-    let (speech, vision) = (Speech::read(args, &checkpoint)?, Vision::read(args, &checkpoint)?);
+    let (speech, vision) = (Speech::read(args, &checkpoint)?, Vision::of(&checkpoint)?);
+    let pixels = match &vision {
+        Some(vision) => vision.read(&args.image)?,
+        None if args.image.is_empty() => Pixels::default(),
+        None => return Err(Failure::usage("--image: the model reads text only")),
+    };
     // The prompt of a model of speech may depend on the language that it detects.
     let prompt = match speech.is_some() && args.tokens.is_none() {
         true => None,
@@ -71,15 +77,9 @@ pub(super) fn generate(args: &GenerateArgs, terminal: &mut Terminal) -> Outcome 
     let positions = context.min(positions.unwrap_or(context));
     let pool = Pool::of_positions(&compiled, &checkpoint.config, positions);
     let mut pool = pool.map_err(Failure::missing)?;
-    let begun = match (&speech, &vision) {
-        (Some(speech), _) => speech.begin((args, prompt), &mut pool, &mut speed)?,
-        (None, Some(vision)) => {
-            vision.show(&mut pool, &mut speed).map(|()| prompt.unwrap_or_default())
-        }
-        (None, None) => Ok(prompt.unwrap_or_default()),
-    };
-    let prompt = match begun {
-        Ok(prompt) => prompt,
+    let given = Given { speech, vision, pixels };
+    let (prompt, encoded) = match given.begin(prompt, &checkpoint, (&mut pool, &mut speed)) {
+        Ok(begun) => begun,
         Err(stop) => return stopped(stop, &compiled, terminal),
     };
     let asked = Asked {
@@ -89,10 +89,10 @@ pub(super) fn generate(args: &GenerateArgs, terminal: &mut Terminal) -> Outcome 
         context,
         top_logprobs: 0,
         stops: args.stop.clone(),
-        suppressed: speech.map_or_else(Suppressed::default, |speech| speech.suppressed()),
+        suppressed: checkpoint.speech_tokens.as_ref().map_or_else(Suppressed::default, suppressed),
         constraint,
     };
-    let sequence = Sequence::new((&checkpoint, &pool), tokenizer.as_ref(), asked);
+    let sequence = Sequence::new((&checkpoint, &pool), tokenizer.as_ref(), (asked, encoded));
     let sequence = sequence.map_err(failure)?;
     let measured = (&compiled.module, &mut speed);
     if let Err(stop) = print(args, (sequence, &mut pool), measured, terminal)? {
@@ -102,6 +102,37 @@ pub(super) fn generate(args: &GenerateArgs, terminal: &mut Terminal) -> Outcome 
         speed.show(&compiled.module, terminal)?;
     }
     Ok(Exit::Fine)
+}
+
+/// What a model is given beside a prompt.
+struct Given {
+    speech: Option<Speech>,
+    vision: Option<Vision>,
+    pixels: Pixels,
+}
+
+impl Given {
+    /// Encodes it; the tokens that the text begins with, which are those of the prompt where there is one.
+    fn begin(
+        &self,
+        prompt: Option<Vec<u32>>,
+        checkpoint: &Checkpoint,
+        (pool, speed): (&mut Pool<'_>, &mut Speed),
+    ) -> Result<(Vec<u32>, Encoded), Stop> {
+        let start = Instant::now();
+        if let (Some(speech), Some(tokens)) = (&self.speech, &checkpoint.speech_tokens) {
+            let encoded = speech.encode(pool)?;
+            speed.encode(speech.seconds(), start.elapsed());
+            let prompt = prompt.map_or_else(|| speech.prompt(tokens, &encoded, pool), Ok)?;
+            return Ok((prompt, encoded));
+        }
+        let mut encoded = Encoded::Nothing;
+        if let Some(vision) = self.vision.as_ref().filter(|_| self.pixels.images > 0) {
+            encoded = vision.encode(&self.pixels, pool)?;
+            speed.encode_images(self.pixels.images, start.elapsed());
+        }
+        Ok((prompt.unwrap_or_default(), encoded))
+    }
 }
 
 fn max_tokens(args: &GenerateArgs) -> usize {
@@ -143,7 +174,7 @@ fn prompt(
         }
     };
     let tokens = match vision {
-        Some(vision) => vision.expanded(&tokens)?,
+        Some(vision) => vision.expanded(&tokens, args.image.len()).map_err(Failure::usage)?,
         None => tokens,
     };
     let (vocabulary, context) = (checkpoint.config.vocabulary, checkpoint.config.context);

@@ -9,10 +9,12 @@ mod handlers;
 mod log;
 mod messages;
 mod metrics;
+mod multipart;
 mod queue;
 mod refusal;
 mod request;
 mod start;
 mod stream;
+mod transcription;
 
 pub(super) use start::serve;

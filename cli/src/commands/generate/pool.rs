@@ -1,7 +1,9 @@
 //! Keys and values of sequences, in pages of one pool: calls of `step_in_pages` for several sequences, each after as many positions as it has.
 
 use super::compiled::Compiled;
-use super::encoded::Encoded;
+use super::encoded::{Beside, Encoded};
+#[cfg(feature = "serve")]
+use relax_emit::MOST_SEQUENCES;
 use relax_llm::{Config, Image, PAGE};
 use relax_runtime::{DType, Stop, Stopped, Tensor, Value};
 use std::cell::RefCell;
@@ -15,7 +17,7 @@ pub(crate) struct Pool<'m> {
     model: &'m Compiled,
     /// Keys and values of each layer: (pages, heads, rows of a page, elements). A call overwrites them.
     tensors: Vec<Tensor>,
-    encoded: Encoded,
+    beside: Beside,
     free: Free,
     pages: usize,
     /// Pages at most.
@@ -27,7 +29,8 @@ pub(crate) struct Rows {
     pages: Vec<usize>,
     /// Rows that are in use.
     positions: usize,
-    /// Rows of features that its tokens have read.
+    /// What its tokens read beside it, and rows of features that they have read.
+    pub(super) encoded: Encoded,
     pub(super) features: usize,
     free: Free,
 }
@@ -57,30 +60,27 @@ impl<'m> Pool<'m> {
         let shape = [0, dim(config.kv_heads)?, dim(PAGE)?, dim(config.head_dim)?];
         let empty = Tensor::zeros(DType::F32, &shape).map_err(Stop::Unsupported)?;
         let tensors = vec![empty; 2 * config.layers.len()];
-        let (encoded, free) = (Encoded::before(config)?, Free::default());
-        Ok(Self { model, tensors, encoded, free, pages: 0, most })
+        let (beside, free) = (Beside::of(config)?, Free::default());
+        Ok(Self { model, tensors, beside, free, pages: 0, most })
     }
 
     /// Encodes speech for the cross attention of one sequence, 16,000 samples a second.
-    pub(super) fn encode_speech(&mut self, samples: &[f32]) -> Result<(), Stop> {
+    pub(crate) fn encode_speech(&self, samples: &[f32]) -> Result<Encoded, Stop> {
         let samples = floats(&[1, dim(samples.len())?], samples)?;
-        self.encoded = Encoded::Cross(tensors_of(&self.encode(samples)?)?);
-        Ok(())
+        Ok(Encoded::Cross(tensors_of(&self.encode(samples)?)?))
     }
 
-    /// Encodes so many images for the image tokens of sequences.
-    pub(super) fn encode_images(
-        &mut self,
+    /// Encodes so many images for the image tokens of one sequence.
+    pub(crate) fn encode_images(
+        &self,
         (pixels, images): (&[f32], usize),
         image: Image,
-    ) -> Result<(), Stop> {
+    ) -> Result<Encoded, Stop> {
         let shape = [dim(images)?, 3, dim(image.side)?, dim(image.side)?];
         let Value::Tensor(features) = self.encode(floats(&shape, pixels)?)? else {
             return Err(no("tensor of features"));
         };
-        let rows = images * image.rows();
-        self.encoded = Encoded::Features { features, rows, token: image.token };
-        Ok(())
+        Ok(Encoded::Features(features, images * image.rows()))
     }
 
     fn encode(&self, input: Value) -> Result<Value, Stop> {
@@ -111,8 +111,15 @@ impl<'m> Pool<'m> {
     }
 
     /// A sequence without positions.
-    pub(super) fn rows(&self) -> Rows {
-        Rows { pages: Vec::new(), positions: 0, features: 0, free: Rc::clone(&self.free) }
+    pub(super) fn rows(&self, encoded: Encoded) -> Rows {
+        let free = Rc::clone(&self.free);
+        Rows { pages: Vec::new(), positions: 0, encoded, features: 0, free }
+    }
+
+    /// How many sequences a call takes. Keys and values of cross attention of several would be copied to one tensor for each call.
+    #[cfg(feature = "serve")]
+    pub(crate) fn most_sequences(&self) -> usize {
+        if matches!(self.beside, Beside::Cross) { 1 } else { MOST_SEQUENCES }
     }
 
     /// Adds to each sequence as many tokens, at least one; the logits of the token after them. When a call stops, every sequence is as
@@ -125,9 +132,9 @@ impl<'m> Pool<'m> {
         let mut arguments = arguments(sequences)?;
         let function = self.model.module.function("step_in_pages");
         let function = function.ok_or_else(|| no("function `step_in_pages`"))?;
-        let (encoded, features) = self.encoded.arguments(sequences)?;
+        let (beside, features) = self.beside.arguments(sequences)?;
         arguments.extend(self.tensors.drain(..).map(Value::Tensor));
-        arguments.extend(encoded);
+        arguments.extend(beside);
         let result = match function.call_returning(arguments) {
             Ok(result) => result,
             Err(Stopped { stop, donated }) => {

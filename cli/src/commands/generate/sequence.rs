@@ -2,6 +2,7 @@
 //! they give the same tokens.
 
 use super::checkpoint::Checkpoint;
+use super::encoded::Encoded;
 use super::pool::{Pool, Rows};
 use super::text::Text;
 use relax_llm::{
@@ -115,7 +116,7 @@ impl<'m> Sequence<'m> {
     pub(crate) fn new(
         (checkpoint, pool): (&'m Checkpoint, &Pool<'_>),
         tokenizer: Option<&'m Tokenizer>,
-        asked: Asked,
+        (asked, encoded): (Asked, Encoded),
     ) -> Result<Self, Interrupted> {
         let Asked { prompt, sampler, max_tokens, context, top_logprobs, stops, .. } = asked;
         let (suppressed, constraint) = (asked.suppressed, asked.constraint);
@@ -124,7 +125,7 @@ impl<'m> Sequence<'m> {
         let ends = &checkpoint.ends;
         let length = prompt.len();
         Ok(Self {
-            rows: pool.rows(),
+            rows: pool.rows(encoded),
             ends,
             sampler,
             max_tokens,

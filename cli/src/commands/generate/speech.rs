@@ -1,18 +1,17 @@
-//! Speech: the samples of a WAV file, and what a model of speech is asked about them.
+//! Speech: the samples of a WAV file, and what a model of speech is asked about them. `generate` and `serve` share it.
 
 use super::checkpoint::Checkpoint;
+use super::encoded::Encoded;
 use super::pool::Pool;
 use super::sequence::Suppressed;
-use super::speed::Speed;
 use crate::args::{GenerateArgs, SpeechTask};
 use crate::exit::Failure;
 use hound::{SampleFormat, WavReader};
 use relax_llm::{SpeechTokens, Task};
 use relax_runtime::Stop;
 use std::fs::{self, File};
-use std::io::BufReader;
+use std::io::{BufReader, Read};
 use std::path::Path;
-use std::time::Instant;
 
 /// Floats are from -1 to 1 as a rule. The power of greater ones than these is no f32.
 const LOUDEST: f32 = 1e6;
@@ -20,91 +19,109 @@ const LOUDEST: f32 = 1e6;
 const RATE: u32 = 16_000;
 
 /// Speech to transcribe.
-pub(super) struct Speech<'c> {
+pub(crate) struct Speech {
     samples: Vec<f32>,
-    speech_tokens: &'c SpeechTokens,
+    /// As it was asked for.
+    language: Option<String>,
+    task: Task,
 }
 
-impl<'c> Speech<'c> {
+impl Speech {
     /// The file of `--audio`, which a model of speech needs; `None` for a model of text.
     pub(super) fn read(
         args: &GenerateArgs,
-        checkpoint: &'c Checkpoint,
+        checkpoint: &Checkpoint,
     ) -> Result<Option<Self>, Failure> {
-        match (&args.audio, &checkpoint.speech_tokens) {
-            (None, None) => Ok(None),
+        let (path, speech_tokens) = match (&args.audio, &checkpoint.speech_tokens) {
+            (None, None) => return Ok(None),
             (None, Some(_)) => {
-                Err(Failure::usage("the model transcribes speech: give a WAV file with --audio"))
+                return Err(Failure::usage(
+                    "the model transcribes speech: give a WAV file with --audio",
+                ));
             }
-            (Some(_), None) => Err(Failure::usage("--audio: the model reads text only")),
-            (Some(_), Some(_)) if args.prompt.is_some() || args.chat.is_some() => Err(
-                Failure::usage("a model of speech takes --tokens, and neither --prompt nor --chat"),
-            ),
-            (Some(path), Some(speech_tokens)) => {
-                let most = checkpoint.config.max_samples().unwrap_or(0);
-                let samples = samples(path, most)
-                    .map_err(|why| Failure::usage(format!("{}: {why}", path.display())))?;
-                Ok(Some(Self { samples, speech_tokens }))
+            (Some(_), None) => return Err(Failure::usage("--audio: the model reads text only")),
+            (Some(_), Some(_)) if args.prompt.is_some() || args.chat.is_some() => {
+                return Err(Failure::usage(
+                    "a model of speech takes --tokens, and neither --prompt nor --chat",
+                ));
             }
-        }
-    }
-
-    /// Tokens that the text does not have.
-    pub(super) fn suppressed(&self) -> Suppressed {
-        let SpeechTokens { suppressed, suppressed_first, .. } = self.speech_tokens;
-        Suppressed { always: suppressed.clone(), first: suppressed_first.clone() }
-    }
-
-    /// Encodes the speech; gives the tokens that the text begins with, which are those of `--tokens` where there are some.
-    pub(super) fn begin(
-        &self,
-        (args, tokens): (&GenerateArgs, Option<Vec<u32>>),
-        pool: &mut Pool<'_>,
-        speed: &mut Speed,
-    ) -> Result<Result<Vec<u32>, Stop>, Failure> {
-        let start = Instant::now();
-        if let Err(stop) = pool.encode_speech(&self.samples) {
-            return Ok(Err(stop));
-        }
-        speed.encode(seconds(self.samples.len()), start.elapsed());
-        tokens.map_or_else(|| self.prompt(args, pool), |tokens| Ok(Ok(tokens)))
-    }
-
-    /// A model of several languages detects which one is spoken where `--language` does not say.
-    fn prompt(
-        &self,
-        args: &GenerateArgs,
-        pool: &mut Pool<'_>,
-    ) -> Result<Result<Vec<u32>, Stop>, Failure> {
+            (Some(path), Some(speech_tokens)) => (path, speech_tokens),
+        };
         let task = match args.task {
             SpeechTask::Transcribe => Task::Transcribe,
             SpeechTask::Translate => Task::Translate,
         };
-        let mut language = args.language.clone();
-        if let Some(question) = self.speech_tokens.question().filter(|_| language.is_none()) {
-            let mut rows = pool.rows();
-            let logits = match pool.step(&mut [(&mut rows, &question)]) {
-                Ok(logits) => logits,
-                Err(stop) => return Ok(Err(stop)),
-            };
-            language = self.speech_tokens.language(&logits[0]).map(str::to_owned);
+        let language = args.language.clone();
+        if args.tokens.is_none() {
+            speech_tokens.prompt(language.as_deref(), task).map_err(Failure::usage)?;
         }
-        let prompt = self.speech_tokens.prompt(language.as_deref(), task);
-        prompt.map(Ok).map_err(|error| Failure::usage(error.to_string()))
+        let most = checkpoint.config.max_samples().unwrap_or(0);
+        let samples = opened(path).and_then(|file| samples(file, most));
+        let samples =
+            samples.map_err(|why| Failure::usage(format!("{}: {why}", path.display())))?;
+        Ok(Some(Self { samples, language, task }))
     }
+
+    /// A WAV file in memory of so many samples at most, in a language that the model knows.
+    #[cfg(feature = "serve")]
+    pub(crate) fn of_bytes(
+        bytes: &[u8],
+        most: usize,
+        language: Option<String>,
+    ) -> Result<Self, String> {
+        Ok(Self { samples: samples(bytes, most)?, language, task: Task::Transcribe })
+    }
+
+    pub(super) fn seconds(&self) -> f64 {
+        seconds(self.samples.len())
+    }
+
+    /// Its keys and values of cross attention.
+    pub(crate) fn encode(&self, pool: &Pool<'_>) -> Result<Encoded, Stop> {
+        pool.encode_speech(&self.samples)
+    }
+
+    /// The tokens that the text begins with. A model of several languages detects which one is spoken where none was asked for.
+    pub(crate) fn prompt(
+        &self,
+        speech_tokens: &SpeechTokens,
+        encoded: &Encoded,
+        pool: &mut Pool<'_>,
+    ) -> Result<Vec<u32>, Stop> {
+        let mut language = self.language.as_deref();
+        let logits;
+        if let Some(question) = speech_tokens.question().filter(|_| language.is_none()) {
+            let mut rows = pool.rows(encoded.clone());
+            logits = pool.step(&mut [(&mut rows, &question)])?;
+            language = speech_tokens.language(&logits[0]);
+        }
+        let prompt = speech_tokens.prompt(language, self.task);
+        prompt.map_err(|error| Stop::Misuse(error.to_string()))
+    }
+}
+
+/// Tokens that a text of speech does not have.
+pub(crate) fn suppressed(speech_tokens: &SpeechTokens) -> Suppressed {
+    let SpeechTokens { suppressed, suppressed_first, .. } = speech_tokens;
+    Suppressed { always: suppressed.clone(), first: suppressed_first.clone() }
 }
 
 fn seconds(samples: usize) -> f64 {
     samples as f64 / f64::from(RATE)
 }
 
-/// Samples of a file from -1 to 1, the mean of its channels.
-fn samples(path: &Path, most: usize) -> Result<Vec<f32>, String> {
+fn opened(path: &Path) -> Result<BufReader<File>, String> {
     let metadata = fs::metadata(path).map_err(|error| format!("cannot read it: {error}"))?;
     if !metadata.is_file() {
         return Err("it is no file".to_owned());
     }
-    let mut reader = WavReader::open(path).map_err(|error| {
+    let file = File::open(path).map_err(|error| format!("cannot read it: {error}"))?;
+    Ok(BufReader::new(file))
+}
+
+/// Samples of a file from -1 to 1, the mean of its channels.
+fn samples(file: impl Read, most: usize) -> Result<Vec<f32>, String> {
+    let mut reader = WavReader::new(file).map_err(|error| {
         format!("it is no WAV file ({error}); `ffmpeg -i FILE -ac 1 -ar {RATE} FILE.wav` makes one")
     })?;
     let spec = reader.spec();
@@ -136,7 +153,7 @@ fn samples(path: &Path, most: usize) -> Result<Vec<f32>, String> {
 }
 
 /// All samples, channel after channel for each time.
-fn values(reader: &mut WavReader<BufReader<File>>) -> Result<Vec<f32>, hound::Error> {
+fn values(reader: &mut WavReader<impl Read>) -> Result<Vec<f32>, hound::Error> {
     let spec = reader.spec();
     if spec.sample_format == SampleFormat::Float {
         return reader.samples::<f32>().collect();

@@ -1,9 +1,8 @@
-//! Images: the pixels that the encoder of a model takes, and where a prompt has their features.
+//! Images: the pixels that the encoder of a model takes, and where a prompt has their features. `generate` and `serve` share it.
 
 use super::checkpoint::Checkpoint;
+use super::encoded::Encoded;
 use super::pool::Pool;
-use super::speed::Speed;
-use crate::args::GenerateArgs;
 use crate::exit::Failure;
 use image::imageops::FilterType;
 use image::{ImageReader, Limits, RgbImage};
@@ -11,72 +10,94 @@ use relax_llm::Image;
 use relax_runtime::Stop;
 use serde_json::Value;
 use std::fs;
-use std::path::Path;
-use std::time::Instant;
+use std::io::Cursor;
+use std::path::{Path, PathBuf};
 
-/// Largest side of an image file in pixels, and memory to decode it.
+/// Largest side of an image file in pixels, bytes of the file, and bytes to decode it.
 const MOST_PIXELS: u32 = 30_000;
+const LONGEST: u64 = 1 << 30;
 const MOST_MEMORY: u64 = 1 << 30;
+/// Bytes to decode an image of a request; several are decoded at once.
+#[cfg(feature = "serve")]
+const MOST_OF_REQUEST: u64 = 128 << 20;
 /// Mean and deviation of the channels that CLIP was trained with.
 const MEAN: [f64; 3] = [0.481_454_66, 0.457_827_5, 0.408_210_73];
 const DEVIATION: [f64; 3] = [0.268_629_54, 0.261_302_58, 0.275_777_11];
 
-/// Images of a prompt.
-pub(super) struct Vision {
+/// How a model takes images.
+pub(crate) struct Vision {
     image: Image,
-    /// Channels, rows and columns of each image.
-    pixels: Vec<f32>,
-    images: usize,
+    form: Form,
+}
+
+/// The images of a prompt as the encoder takes them: channels, rows and columns of each.
+#[derive(Default)]
+pub(crate) struct Pixels {
+    values: Vec<f32>,
+    pub(crate) images: usize,
 }
 
 impl Vision {
-    /// The files of `--image`; `None` for a model of text.
-    pub(super) fn read(
-        args: &GenerateArgs,
-        checkpoint: &Checkpoint,
-    ) -> Result<Option<Self>, Failure> {
-        let Some(image) = checkpoint.config.image_input() else {
-            return match args.image.is_empty() {
-                true => Ok(None),
-                false => Err(Failure::usage("--image: the model reads text only")),
-            };
+    /// `None` for a model of text.
+    pub(crate) fn of(checkpoint: &Checkpoint) -> Result<Option<Self>, Failure> {
+        let Some(image) = checkpoint.config.image_input() else { return Ok(None) };
+        let form = match &checkpoint.folder {
+            Some(folder) => Form::of_folder(folder, image.side)
+                .map_err(|why| Failure::usage(format!("{}: {why}", folder.display())))?,
+            None => Form { mean: MEAN, deviation: DEVIATION },
         };
-        let mut pixels = Vec::new();
-        if args.image.is_empty() {
-            return Ok(Some(Self { image, pixels, images: 0 }));
-        }
-        let wrong = |path: &Path, why: String| Failure::usage(format!("{}: {why}", path.display()));
-        let folder = &args.loading.model;
-        let form = Form::of_folder(folder, image.side).map_err(|why| wrong(folder, why))?;
-        for path in &args.image {
-            let decoded = decoded(path).map_err(|why| wrong(path, why))?;
-            pixels.extend(form.pixels(&decoded, image.side));
-        }
-        Ok(Some(Self { image, pixels, images: args.image.len() }))
+        Ok(Some(Self { image, form }))
     }
 
-    /// Encodes the images.
-    pub(super) fn show(&self, pool: &mut Pool<'_>, speed: &mut Speed) -> Result<(), Stop> {
-        if self.images > 0 {
-            let start = Instant::now();
-            pool.encode_images((&self.pixels, self.images), self.image)?;
-            speed.encode_images(self.images, start.elapsed());
+    /// The files of `--image`.
+    pub(super) fn read(&self, paths: &[PathBuf]) -> Result<Pixels, Failure> {
+        let mut pixels = Pixels::default();
+        for path in paths {
+            let added = bytes_of(path).and_then(|bytes| self.add(&bytes, MOST_MEMORY, &mut pixels));
+            added.map_err(|why| Failure::usage(format!("{}: {why}", path.display())))?;
         }
+        Ok(pixels)
+    }
+
+    /// One more image of a request.
+    #[cfg(feature = "serve")]
+    pub(crate) fn add_of_request(&self, bytes: &[u8], pixels: &mut Pixels) -> Result<(), String> {
+        self.add(bytes, MOST_OF_REQUEST, pixels)
+    }
+
+    fn add(&self, bytes: &[u8], memory: u64, pixels: &mut Pixels) -> Result<(), String> {
+        let decoded = decoded(bytes, memory)?;
+        pixels.values.extend(self.form.pixels(&decoded, self.image.side));
+        pixels.images += 1;
         Ok(())
     }
 
-    /// A prompt in which each image has its token as often as it has rows.
-    pub(super) fn expanded(&self, prompt: &[u32]) -> Result<Vec<u32>, Failure> {
+    /// The features of images.
+    pub(crate) fn encode(&self, pixels: &Pixels, pool: &Pool<'_>) -> Result<Encoded, Stop> {
+        match pixels.images {
+            0 => Ok(Encoded::Nothing),
+            images => pool.encode_images((&pixels.values, images), self.image),
+        }
+    }
+
+    /// A prompt in which each of so many images has its token as often as it has rows.
+    pub(crate) fn expanded(&self, prompt: &[u32], images: usize) -> Result<Vec<u32>, String> {
         let is_image = |token: &u32| *token == self.image.token;
         let places = prompt.iter().filter(|token| is_image(token)).count();
-        if places != self.images {
-            return Err(Failure::usage(format!(
-                "the prompt has {places} image tokens (number {}) for {} images of --image",
-                self.image.token, self.images
-            )));
+        if places != images {
+            return Err(format!(
+                "the prompt has {places} image tokens (number {}) for {images} images",
+                self.image.token
+            ));
         }
         let times = |token: &u32| if is_image(token) { self.image.rows() } else { 1 };
         Ok(prompt.iter().flat_map(|token| std::iter::repeat_n(*token, times(token))).collect())
+    }
+
+    /// Positions that an image takes.
+    #[cfg(feature = "serve")]
+    pub(crate) fn rows(&self) -> usize {
+        self.image.rows()
     }
 }
 
@@ -153,20 +174,27 @@ impl Form {
     }
 }
 
-fn decoded(path: &Path) -> Result<RgbImage, String> {
+fn bytes_of(path: &Path) -> Result<Vec<u8>, String> {
     let metadata = fs::metadata(path).map_err(|error| format!("cannot read it: {error}"))?;
     if !metadata.is_file() {
         return Err("it is no file".to_owned());
     }
-    let reader = ImageReader::open(path).and_then(ImageReader::with_guessed_format);
-    let mut reader = reader.map_err(|error| format!("cannot read it: {error}"))?;
+    if metadata.len() > LONGEST {
+        return Err(format!("it has more than {} MiB", LONGEST >> 20));
+    }
+    fs::read(path).map_err(|error| format!("cannot read it: {error}"))
+}
+
+fn decoded(bytes: &[u8], memory: u64) -> Result<RgbImage, String> {
+    let wrong = |error: String| format!("it is no PNG or JPEG image: {error}");
+    let reader = ImageReader::new(Cursor::new(bytes)).with_guessed_format();
+    let mut reader = reader.map_err(|error| wrong(error.to_string()))?;
     let mut limits = Limits::default();
     limits.max_image_width = Some(MOST_PIXELS);
     limits.max_image_height = Some(MOST_PIXELS);
-    limits.max_alloc = Some(MOST_MEMORY);
+    limits.max_alloc = Some(memory);
     reader.limits(limits);
-    let decoded =
-        reader.decode().map_err(|error| format!("it is no PNG or JPEG image: {error}"))?;
+    let decoded = reader.decode().map_err(|error| wrong(error.to_string()))?;
     if decoded.width() == 0 || decoded.height() == 0 {
         return Err("it has no pixels".to_owned());
     }

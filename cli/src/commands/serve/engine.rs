@@ -2,10 +2,11 @@
 //! prompt, then the next token of all sequences in one call.
 
 use super::metrics::Metrics;
-use super::queue::{Event, Job, Queue, Wait};
+use super::queue::{Event, Input, Job, Queue, Wait};
 use super::refusal::Refusal;
-use crate::commands::generate::{Checkpoint, Interrupted, Pool, Sequence, Step};
-use relax_emit::MOST_SEQUENCES;
+use crate::commands::generate::{
+    Asked, Checkpoint, Encoded, Interrupted, Pool, Sequence, Step, Vision,
+};
 use relax_llm::Tokenizer;
 use relax_runtime::Stop;
 use std::time::Instant;
@@ -16,6 +17,8 @@ use tokio::sync::watch;
 pub(super) struct Engine<'m> {
     pub(super) checkpoint: &'m Checkpoint,
     pub(super) tokenizer: &'m Tokenizer,
+    /// Of a model of text and images.
+    pub(super) vision: Option<&'m Vision>,
     pub(super) queue: &'m Queue,
     pub(super) metrics: &'m Metrics,
     /// Of the server.
@@ -49,7 +52,7 @@ impl<'m> Engine<'m> {
         let _stop = StopOnDrop(self.queue, self.stop);
         let mut running: Vec<Running<'m>> = Vec::new();
         loop {
-            self.admit(&mut running, &pool);
+            self.admit(&mut running, &mut pool);
             if self.queue.is_cut() || (running.is_empty() && self.queue.is_over()) {
                 return;
             }
@@ -61,14 +64,13 @@ impl<'m> Engine<'m> {
         }
     }
 
-    fn admit(&self, running: &mut Vec<Running<'m>>, pool: &Pool<'m>) {
+    fn admit(&self, running: &mut Vec<Running<'m>>, pool: &mut Pool<'m>) {
         while running.len() < self.parallel {
             let wait = if running.is_empty() { Wait::Yes } else { Wait::No };
             let free = self.bytes - reserved(running).min(self.bytes);
             let Some(job) = self.queue.pop(free, wait) else { return };
-            let Job { asked, bytes, choice, events } = job;
-            self.metrics.add_prompt(asked.prompt.len());
-            match Sequence::new((self.checkpoint, pool), Some(self.tokenizer), asked) {
+            let Job { asked, input, bytes, choice, events } = job;
+            match self.begun(asked, &input, pool) {
                 Ok(sequence) => {
                     let _ = events.send((choice, Event::Started));
                     running.push(Running { sequence, bytes, choice, events });
@@ -79,6 +81,29 @@ impl<'m> Engine<'m> {
             }
             self.metrics.set_running(running.len(), reserved(running));
         }
+    }
+
+    /// A sequence, after the encoder has read what there is beside its prompt.
+    fn begun(
+        &self,
+        mut asked: Asked,
+        input: &Input,
+        pool: &mut Pool<'m>,
+    ) -> Result<Sequence<'m>, Interrupted> {
+        let encoded = match (input, self.vision, &self.checkpoint.speech_tokens) {
+            (Input::Speech(speech), _, Some(tokens)) => {
+                let encoded = speech.encode(pool).map_err(Interrupted::Stop)?;
+                let prompt = speech.prompt(tokens, &encoded, pool);
+                asked.prompt = prompt.map_err(Interrupted::Stop)?;
+                encoded
+            }
+            (Input::Images(pixels), Some(vision), _) => {
+                vision.encode(pixels, pool).map_err(Interrupted::Stop)?
+            }
+            _ => Encoded::Nothing,
+        };
+        self.metrics.add_prompt(asked.prompt.len());
+        Sequence::new((self.checkpoint, pool), Some(self.tokenizer), (asked, encoded))
     }
 
     /// Ends the sequences whose clients are gone.
@@ -112,7 +137,7 @@ impl<'m> Engine<'m> {
         if batch.is_empty() {
             return;
         }
-        let calls = batch.len().div_ceil(MOST_SEQUENCES);
+        let calls = batch.len().div_ceil(pool.most_sequences());
         let mut steps = Vec::with_capacity(batch.len());
         let most = batch.len().div_ceil(calls);
         for part in batch.chunks_mut(most) {

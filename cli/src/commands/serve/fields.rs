@@ -23,6 +23,11 @@ impl Fields {
         }
     }
 
+    /// The fields of a form.
+    pub(super) fn of(map: Map<String, Value>) -> Self {
+        Self { map, place: String::new() }
+    }
+
     /// A value within the request.
     pub(super) fn within(value: Value, place: &str) -> Result<Self, Refusal> {
         match value {

@@ -3,11 +3,13 @@
 use super::answer::Head;
 use super::log::{Access, Log, now};
 use super::metrics::Metrics;
-use super::queue::{Job, Queue};
+use super::multipart::boundary;
+use super::queue::{Input, Job, Queue};
 use super::refusal::{Refusal, object};
 use super::request::{Kind, Request, no_model};
-use super::stream::Answer;
-use crate::commands::generate::Template;
+use super::stream::{Answer, transcript};
+use super::transcription::{Form, Transcription};
+use crate::commands::generate::{Asked, Template, Vision};
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{Extension, Path, State};
@@ -16,7 +18,7 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use futures_util::StreamExt;
-use relax_llm::{GrammarError, Grammars, Tokenizer};
+use relax_llm::{GrammarError, Grammars, SpeechTokens, Tokenizer};
 use serde_json::{Value, json};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -41,6 +43,10 @@ pub(super) struct Shared {
     pub(super) grammars: OnceLock<Result<Grammars, GrammarError>>,
     /// Of chats, or why there is none.
     pub(super) template: Result<Template, String>,
+    /// How a model of text and images takes these.
+    pub(super) vision: Option<Arc<Vision>>,
+    /// How a model of speech is asked, and samples at most.
+    pub(super) speech: Option<(SpeechTokens, usize)>,
     /// The name of the model.
     pub(super) model: String,
     pub(super) created: u64,
@@ -74,6 +80,7 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
     Router::new()
         .route("/v1/chat/completions", post(chat))
         .route("/v1/completions", post(text))
+        .route("/v1/audio/transcriptions", post(transcription))
         .route("/v1/models", get(models))
         .route("/v1/models/{*name}", get(model))
         .route("/health", get(health))
@@ -207,12 +214,25 @@ async fn answer(
     if shared.queue.is_stopping() {
         return Err(Refusal::stopping());
     }
-    let body = read(&headers, body, shared.max_body).await?;
+    // Browsers ask before they send JSON to another host, so that pages of the web cannot.
+    if !content_type(&headers)
+        .split(';')
+        .next()
+        .is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
+    {
+        let words = "the content type must be application/json";
+        return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, words));
+    }
+    let body = read(body, shared.max_body).await?;
     let reader = Arc::clone(&shared);
-    let read = tokio::task::spawn_blocking(move || Request::read(kind, &body, &reader));
-    let request = read.await.map_err(|_| Refusal::internal("the request could not be read"))??;
+    let request = blocking(move || Request::read(kind, &body, &reader)).await?;
     access.prompt.store(request.prompt.len() as u64, Relaxed);
-    let events = admit(&shared, &request)?;
+    let choice = |choice| {
+        let images = (request.pixels.images > 0).then(|| Arc::clone(&request.pixels));
+        Ok((request.asked(choice, &shared)?, images.map_or(Input::Text, Input::Images)))
+    };
+    let choices = (0..request.choices).map(choice).collect::<Result<_, Refusal>>()?;
+    let events = admit(&shared, (request.positions(&shared), "max_tokens"), choices)?;
     let number = shared.answers.fetch_add(1, Relaxed);
     let kind = if request.kind == Kind::Chat { "chatcmpl" } else { "cmpl" };
     let head = Head {
@@ -228,39 +248,95 @@ async fn answer(
     if request.is_stream { answer.stream().await } else { answer.whole().await }
 }
 
+async fn transcription(
+    State(shared): State<Arc<Shared>>,
+    Extension(access): Extension<Arc<Access>>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Refusal> {
+    let deadline = Instant::now() + shared.timeout;
+    if shared.queue.is_stopping() {
+        return Err(Refusal::stopping());
+    }
+    refuse_pages(&shared, &headers)?;
+    let Some(boundary) = boundary(content_type(&headers)) else {
+        let words = "the content type must be multipart/form-data with a boundary";
+        return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, words));
+    };
+    let body = read(body, shared.max_body).await?;
+    let reader = Arc::clone(&shared);
+    let request = blocking(move || Transcription::read(&body, &boundary, &reader)).await?;
+    let form = request.form;
+    let sequence = (request.asked(&shared), Input::Speech(request.speech));
+    let events = admit(&shared, (shared.context, "file"), vec![sequence])?;
+    let text = transcript(events, (deadline, &shared), &access).await?;
+    Ok(match form {
+        Form::Json => object(StatusCode::OK, &json!({ "text": text })),
+        Form::Text => (format!("{text}\n")).into_response(),
+    })
+}
+
+/// Pages of the web may send forms to any host without asking: without a key, those of other hosts are refused.
+fn refuse_pages(shared: &Shared, headers: &HeaderMap) -> Result<(), Refusal> {
+    let Some(origin) = headers.get(header::ORIGIN).filter(|_| shared.key.is_none()) else {
+        return Ok(());
+    };
+    let host = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
+    match host {
+        Some((_, host)) if is_loopback(host) => Ok(()),
+        _ => Err(Refusal::new(
+            StatusCode::FORBIDDEN,
+            "without an API key, pages of the web may not send forms",
+        )),
+    }
+}
+
+/// Work that takes long, on a thread of its own.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
+) -> Result<T, Refusal> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|_| Refusal::internal("the request could not be read"))?
+}
+
+fn content_type(headers: &HeaderMap) -> &str {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    kind.unwrap_or_default()
+}
+
 type Events = tokio::sync::mpsc::UnboundedReceiver<(usize, super::queue::Event)>;
 
 /// Puts the sequences of a request into the queue, if they can ever be computed.
-fn admit(shared: &Shared, request: &Request) -> Result<Events, Refusal> {
-    let positions = request.positions(shared);
+fn admit(
+    shared: &Shared,
+    (positions, param): (usize, &str),
+    choices: Vec<(Asked, Input)>,
+) -> Result<Events, Refusal> {
     let bytes = (shared.bytes)(positions).filter(|bytes| *bytes <= shared.cache_bytes);
     let Some(bytes) = bytes else {
         let words = format!(
             "keys and values of {positions} positions take more memory than the server has for all sequences: ask for fewer tokens"
         );
-        return Err(Refusal::field("max_tokens", words));
+        return Err(Refusal::field(param, words));
     };
-    if request.choices > shared.most_waiting {
-        let words = format!("`n` is {}: the queue has {}", request.choices, shared.most_waiting);
+    if choices.len() > shared.most_waiting {
+        let words = format!("`n` is {}: the queue has {}", choices.len(), shared.most_waiting);
         return Err(Refusal::field("n", words));
     }
     let (events, receiver) = unbounded_channel();
-    let job = |choice| {
-        let asked = request.asked(choice, shared)?;
-        Ok(Job { asked, bytes, choice, events: events.clone() })
-    };
-    shared.queue.push((0..request.choices).map(job).collect::<Result<_, Refusal>>()?)?;
+    let jobs = choices.into_iter().enumerate().map(|(choice, (asked, input))| Job {
+        asked,
+        input,
+        bytes,
+        choice,
+        events: events.clone(),
+    });
+    shared.queue.push(jobs.collect())?;
     Ok(receiver)
 }
 
-/// A body within the limit, of JSON. Browsers ask before they send JSON to another host, so that pages of the web cannot.
-async fn read(headers: &HeaderMap, body: Body, most: u64) -> Result<Vec<u8>, Refusal> {
-    let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    let kind = kind.and_then(|kind| kind.split(';').next()).unwrap_or_default().trim();
-    if !kind.eq_ignore_ascii_case("application/json") {
-        let words = "the content type must be application/json";
-        return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, words));
-    }
+/// A body within the limit.
+async fn read(body: Body, most: u64) -> Result<Vec<u8>, Refusal> {
     let mut parts = body.into_data_stream();
     let mut bytes = Vec::new();
     let reading = async {

@@ -1,9 +1,9 @@
 //! The queue between server and model: bounded, first in, first out, and closed when the server stops.
 
 use super::refusal::Refusal;
-use crate::commands::generate::{Asked, Emitted, Reason};
+use crate::commands::generate::{Asked, Emitted, Pixels, Reason, Speech};
 use std::collections::VecDeque;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use tokio::sync::mpsc::UnboundedSender;
 
 /// News of a sequence.
@@ -17,9 +17,19 @@ pub(super) enum Event {
     Failed(Refusal),
 }
 
+/// What a sequence reads beside its prompt.
+pub(super) enum Input {
+    Text,
+    /// The sequence has no prompt yet.
+    Speech(Speech),
+    /// Of the messages; choices of a request share them.
+    Images(Arc<Pixels>),
+}
+
 /// A sequence that is asked for.
 pub(super) struct Job {
     pub(super) asked: Asked,
+    pub(super) input: Input,
     /// Bytes of keys and values that it may need.
     pub(super) bytes: u64,
     /// Which of the choices of a request it is.
@@ -161,7 +171,7 @@ mod tests {
             constraint: None,
         };
         let (events, receiver) = unbounded_channel();
-        (Job { asked, bytes, choice: 0, events }, receiver)
+        (Job { asked, input: Input::Text, bytes, choice: 0, events }, receiver)
     }
 
     #[test]

@@ -2,12 +2,13 @@
 
 use super::fields::Fields;
 use super::handlers::Shared;
-use super::messages::messages;
+use super::messages::{Images, messages};
 use super::refusal::Refusal;
-use crate::commands::generate::{Asked, Suppressed};
+use crate::commands::generate::{Asked, Pixels, Suppressed};
 use axum::http::StatusCode;
 use relax_llm::{Constraint, Form, Sampler, Sampling, SamplingError, Special};
 use serde_json::{Value, json};
+use std::sync::Arc;
 
 /// Choices of one request, stop texts, and probable tokens beside each token.
 const MOST_CHOICES: u64 = 16;
@@ -25,6 +26,8 @@ pub(super) enum Kind {
 pub(super) struct Request {
     pub(super) kind: Kind,
     pub(super) prompt: Vec<u32>,
+    /// Of the messages.
+    pub(super) pixels: Arc<Pixels>,
     sampling: Sampling,
     seed: u64,
     pub(super) choices: usize,
@@ -65,10 +68,15 @@ const UNSUPPORTED: [&str; 18] = [
 impl Request {
     /// Reads a body. It may take long: a prompt is rendered and tokenized.
     pub(super) fn read(kind: Kind, body: &[u8], shared: &Shared) -> Result<Self, Refusal> {
+        if shared.speech.is_some() {
+            let words = "the model transcribes speech: POST it to /v1/audio/transcriptions";
+            return Err(Refusal::field("model", words));
+        }
         let mut fields = Fields::parse(body)?;
         check_model(&mut fields, shared)?;
+        let mut pixels = Pixels::default();
         let prompt = match kind {
-            Kind::Chat => conversation(&mut fields, shared)?,
+            Kind::Chat => conversation(&mut fields, &mut pixels, shared)?,
             Kind::Text => text(&mut fields, shared)?,
         };
         let (sampling, seed) = sampling(&mut fields)?;
@@ -93,6 +101,7 @@ impl Request {
         let request = Self {
             kind,
             prompt,
+            pixels: Arc::new(pixels),
             sampling,
             seed,
             choices,
@@ -109,11 +118,7 @@ impl Request {
     }
 
     fn sampler(&self, choice: usize) -> Result<Sampler, Refusal> {
-        let seed = self.seed.wrapping_add(choice as u64);
-        Sampler::new(self.sampling, seed).map_err(|why| match &why {
-            SamplingError::Switch { switch, .. } => Refusal::field(*switch, why.to_string()),
-            _ => Refusal::internal(why.to_string()),
-        })
+        sampler(self.sampling, self.seed.wrapping_add(choice as u64))
     }
 
     /// Positions of a sequence: its memory is reserved for these.
@@ -136,7 +141,15 @@ impl Request {
     }
 }
 
-fn check_model(fields: &mut Fields, shared: &Shared) -> Result<(), Refusal> {
+/// Refuses switches out of range.
+pub(super) fn sampler(sampling: Sampling, seed: u64) -> Result<Sampler, Refusal> {
+    Sampler::new(sampling, seed).map_err(|why| match &why {
+        SamplingError::Switch { switch, .. } => Refusal::field(*switch, why.to_string()),
+        _ => Refusal::internal(why.to_string()),
+    })
+}
+
+pub(super) fn check_model(fields: &mut Fields, shared: &Shared) -> Result<(), Refusal> {
     match fields.text("model")? {
         None => Err(Refusal::field("model", "`model` is missing")),
         Some(name) if name == shared.model => Ok(()),
@@ -149,13 +162,23 @@ pub(super) fn no_model(shared: &Shared) -> Refusal {
     Refusal::field("model", words).with_status(StatusCode::NOT_FOUND)
 }
 
-fn conversation(fields: &mut Fields, shared: &Shared) -> Result<Vec<u32>, Refusal> {
-    let messages = messages(fields)?;
+fn conversation(
+    fields: &mut Fields,
+    pixels: &mut Pixels,
+    shared: &Shared,
+) -> Result<Vec<u32>, Refusal> {
+    let mut images = Images { vision: shared.vision.as_deref(), pixels, context: shared.context };
+    let messages = messages(fields, &mut images)?;
     let refused = |why: String| Refusal::field("messages", why);
     let template = shared.template.as_ref().map_err(|why| refused(why.clone()))?;
     let text = template.render(&messages).map_err(|why| refused(why.to_string()))?;
     let tokens = shared.tokenizer.encode(&text, Special::Template);
-    checked("messages", tokens.map_err(|why| refused(why.to_string()))?, shared)
+    let tokens = tokens.map_err(|why| refused(why.to_string()))?;
+    let tokens = match &shared.vision {
+        Some(vision) => vision.expanded(&tokens, pixels.images).map_err(refused)?,
+        None => tokens,
+    };
+    checked("messages", tokens, shared)
 }
 
 fn text(fields: &mut Fields, shared: &Shared) -> Result<Vec<u32>, Refusal> {
@@ -177,6 +200,10 @@ fn text(fields: &mut Fields, shared: &Shared) -> Result<Vec<u32>, Refusal> {
             .collect::<Option<_>>()
             .ok_or_else(|| fields.wrong("prompt", &value, expected))?,
         other => return Err(fields.wrong("prompt", other, expected)),
+    };
+    let tokens = match &shared.vision {
+        Some(vision) => vision.expanded(&tokens, 0).map_err(|why| Refusal::field("prompt", why))?,
+        None => tokens,
     };
     checked("prompt", tokens, shared)
 }

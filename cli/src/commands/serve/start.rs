@@ -7,7 +7,7 @@ use super::log::{self, Log, now};
 use super::metrics::Metrics;
 use super::queue::Queue;
 use crate::args::ServeArgs;
-use crate::commands::generate::{Checkpoint, Pool, Template, load, opened};
+use crate::commands::generate::{Checkpoint, Pool, Template, Vision, load, opened};
 use crate::commands::run::size;
 use crate::environment::API_KEY;
 use crate::exit::{Exit, Failure, Outcome};
@@ -28,22 +28,13 @@ use tokio::sync::watch;
 const STACK: usize = 16 << 20;
 const READERS: usize = 4;
 
-fn refuse_speech(checkpoint: &Checkpoint) -> Result<(), Failure> {
-    match checkpoint.speech_tokens {
-        None => Ok(()),
-        Some(_) => Err(Failure::usage(
-            "models of speech are not served: `relax generate MODEL --audio FILE` transcribes",
-        )),
-    }
-}
-
 pub(crate) fn serve(args: &ServeArgs, terminal: &mut Terminal) -> Outcome {
     let key = key(args)?;
     let (max_body, cache_bytes) =
         (size("--max-body", &args.max_body)?, size("--cache-memory", &args.cache_memory)?);
     let checkpoint = opened(&args.loading)?;
-    refuse_speech(&checkpoint)?;
     let tokenizer = Arc::new(checkpoint.tokenizer()?);
+    let vision = Vision::of(&checkpoint)?.map(Arc::new);
     let (context, max_tokens) = limits(args, &checkpoint, cache_bytes)?;
     // Before the model is compiled, which takes long.
     let listener = bound(args)?;
@@ -60,6 +51,8 @@ pub(crate) fn serve(args: &ServeArgs, terminal: &mut Terminal) -> Outcome {
         ends: checkpoint.ends.clone(),
         grammars: OnceLock::new(),
         template,
+        vision: vision.clone(),
+        speech: checkpoint.speech_tokens.clone().zip(checkpoint.config.max_samples()),
         model: model_name(args),
         created: now() as u64,
         key,
@@ -81,6 +74,7 @@ pub(crate) fn serve(args: &ServeArgs, terminal: &mut Terminal) -> Outcome {
     let engine = Engine {
         checkpoint: &checkpoint,
         tokenizer: &tokenizer,
+        vision: vision.as_deref(),
         queue: &queue,
         metrics: &metrics,
         stop: &stop,
@@ -116,7 +110,8 @@ fn template(
         Failure::Message { text, .. } => text,
         _ => String::new(),
     });
-    if let Err(why) = &template {
+    // Models of speech have no chats.
+    if let (Err(why), None) = (&template, &checkpoint.speech_tokens) {
         terminal.warn(&format!("no chats: {why}"));
     }
     template

@@ -24,21 +24,51 @@ pub(super) struct Answer {
     pub(super) head: Head,
     pub(super) choices: usize,
     pub(super) prompt: usize,
-    pub(super) events: UnboundedReceiver<(usize, Event)>,
+    pub(super) events: Receiver,
     pub(super) deadline: Instant,
     pub(super) shared: Arc<Shared>,
     /// Logged when the last byte is sent.
     pub(super) access: Arc<Access>,
 }
 
+type Receiver = UnboundedReceiver<(usize, Event)>;
+
+/// The next event of a request.
+async fn next(
+    events: &mut Receiver,
+    (deadline, shared): (Instant, &Shared),
+) -> Result<(usize, Event), Refusal> {
+    match timeout_at(deadline, events.recv()).await {
+        Ok(Some(event)) => Ok(event),
+        // The thread of the model ended before the sequence did.
+        Ok(None) => Err(Refusal::stopping()),
+        Err(_) => Err(Refusal::late(shared.timeout.as_secs())),
+    }
+}
+
+/// The whole text of the only sequence of a request.
+pub(super) async fn transcript(
+    mut events: Receiver,
+    until: (Instant, &Shared),
+    access: &Access,
+) -> Result<String, Refusal> {
+    let mut text = String::new();
+    loop {
+        match next(&mut events, until).await?.1 {
+            Event::Started => {}
+            Event::Token(token) => {
+                access.generated.fetch_add(1, Relaxed);
+                text += token.text.as_deref().unwrap_or_default();
+            }
+            Event::End(_, rest) => return Ok(text + &rest),
+            Event::Failed(refusal) => return Err(refusal),
+        }
+    }
+}
+
 impl Answer {
     async fn next(&mut self) -> Result<(usize, Event), Refusal> {
-        match timeout_at(self.deadline, self.events.recv()).await {
-            Ok(Some(event)) => Ok(event),
-            // The thread of the model ended before the sequence did.
-            Ok(None) => Err(Refusal::stopping()),
-            Err(_) => Err(Refusal::late(self.shared.timeout.as_secs())),
-        }
+        next(&mut self.events, (self.deadline, &self.shared)).await
     }
 
     fn usage(&self) -> serde_json::Value {

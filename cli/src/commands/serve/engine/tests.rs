@@ -60,15 +60,24 @@ fn told((checkpoint, compiled): &(Checkpoint, Compiled), metrics: &Metrics) -> V
         };
         // The first choice of a request would not begin any more.
         let choice = usize::try_from(seed + 1).expect("it is small");
-        Job { asked, bytes: 1, choice, events: events.clone() }
+        Job { asked, input: Input::Text, bytes: 1, choice, events: events.clone() }
     };
     assert_eq!(queue.push((0..SEQUENCES).map(job).collect()), Ok(()));
     drop(events);
     // Running sequences and those that follow them end.
     queue.stop();
     let (tokenizer, queue) = (&tokenizer, &queue);
-    let engine =
-        Engine { checkpoint, tokenizer, queue, metrics, stop: &stop, parallel: 8, bytes: 1 << 20 };
+    let (parallel, bytes) = (8, 1 << 20);
+    let engine = Engine {
+        checkpoint,
+        tokenizer,
+        vision: None,
+        queue,
+        metrics,
+        stop: &stop,
+        parallel,
+        bytes,
+    };
     engine.run(pool);
     let mut told = vec![(Vec::new(), None); 5];
     while let Some((choice, event)) = news.blocking_recv() {
