@@ -7,6 +7,8 @@ mod forms;
 mod speech;
 #[path = "generate/vision.rs"]
 mod vision;
+#[path = "generate/windows.rs"]
+mod windows;
 
 use relax_corpus::requirement;
 use relax_corpus::sample::Sample;

@@ -20,6 +20,7 @@ mod rotary;
 mod sampling;
 mod speech;
 mod tensors;
+mod timestamps;
 mod tokenizer;
 mod whisper;
 
@@ -35,4 +36,5 @@ pub use rotary::{Rotary, Scaling};
 pub use sampling::{Chosen, Sampler, Sampling, SamplingError, logprob, top_logprobs};
 pub use speech::{SpeechTokens, Task};
 pub use tensors::{BLOCKS, Block, BlockField, Format, Packed, Stored, Tensors};
+pub use timestamps::{Segment, Timestamps};
 pub use tokenizer::{Special, Stream, Tokenizer, TokenizerError, Vocabulary, VocabularyMetadata};

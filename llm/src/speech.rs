@@ -2,6 +2,7 @@
 //! Whisper).
 
 use crate::error::Error;
+use crate::timestamps::Timestamps;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -33,6 +34,8 @@ pub struct SpeechTokens {
     languages: BTreeMap<String, u32>,
     tasks: BTreeMap<String, u32>,
     no_timestamps: Option<u32>,
+    /// How a text has times; `None` where the model has no tokens for these.
+    pub times: Option<Timestamps>,
     /// Tokens that a text never has.
     pub suppressed: Vec<u32>,
     /// Tokens that a text does not begin with.
@@ -82,6 +85,21 @@ impl Files {
         Ok(tokens.filter(|token| (*token as usize) < self.vocabulary).collect())
     }
 
+    /// Times are the tokens behind the one for a text without them.
+    fn times(&self, no_timestamps: Option<u32>) -> Result<Option<Timestamps>, Error> {
+        let key = "eos_token_id";
+        let end = match self.get(key) {
+            Value::Array(tokens) => tokens.first().unwrap_or(&Value::Null),
+            one => one,
+        };
+        let key_of_latest = "max_initial_timestamp_index";
+        let latest_first = self.token(key_of_latest, self.get(key_of_latest))?;
+        let begin = no_timestamps.map(|token| token + 1);
+        let begin = begin.filter(|token| (*token as usize) < self.vocabulary);
+        let both = begin.zip(self.token(key, end)?);
+        Ok(both.map(|(begin, end)| Timestamps { begin, end, latest_first }))
+    }
+
     fn table(&self, key: &str) -> Result<BTreeMap<String, u32>, Error> {
         let table = match self.get(key) {
             Value::Null => return Ok(BTreeMap::new()),
@@ -124,11 +142,13 @@ impl SpeechTokens {
         let is_multilingual = files.get("is_multilingual").as_bool() != Some(false);
         let table = |key| if is_multilingual { files.table(key) } else { Ok(BTreeMap::new()) };
         let key = "no_timestamps_token_id";
+        let no_timestamps = files.token(key, files.get(key))?;
         Ok(Self {
+            times: files.times(no_timestamps)?,
             start,
             languages: table("lang_to_id")?,
             tasks: table("task_to_id")?,
-            no_timestamps: files.token(key, files.get(key))?,
+            no_timestamps,
             suppressed: files.suppressed("suppress_tokens")?,
             suppressed_first: files.suppressed("begin_suppress_tokens")?,
         })
@@ -159,6 +179,16 @@ impl SpeechTokens {
     /// # Errors
     /// When the model does not know the language or the task.
     pub fn prompt(&self, language: Option<&str>, task: Task) -> Result<Vec<u32>, Error> {
+        let mut tokens = self.prompt_with_times(language, task)?;
+        tokens.extend(self.no_timestamps);
+        Ok(tokens)
+    }
+
+    /// The tokens that a text with times begins with.
+    ///
+    /// # Errors
+    /// As [`SpeechTokens::prompt`].
+    pub fn prompt_with_times(&self, language: Option<&str>, task: Task) -> Result<Vec<u32>, Error> {
         let known = |what: &str, name: &str, table: &BTreeMap<String, u32>| {
             let names: Vec<&str> = table.keys().map(String::as_str).collect();
             let expected = match names.is_empty() {
@@ -175,7 +205,6 @@ impl SpeechTokens {
         if !self.tasks.is_empty() || task == Task::Translate {
             tokens.push(known("task", task.name(), &self.tasks)?);
         }
-        tokens.extend(self.no_timestamps);
         Ok(tokens)
     }
 }
@@ -199,6 +228,9 @@ mod tests {
         assert_eq!(prompt(Some("de"), Task::Transcribe), Ok(vec![40, 41, 43, 45]));
         assert_eq!(prompt(None, Task::Translate), Ok(vec![40, 44, 45]));
         let said = prompt(Some("xx"), Task::Transcribe).expect_err("it is unknown").to_string();
+        let with_times = speech_tokens.prompt_with_times(Some("de"), Task::Transcribe);
+        assert_eq!(with_times, Ok(vec![40, 41, 43]));
+        assert_eq!(speech_tokens.times, None);
         assert!(said.contains("`language` = xx") && said.contains("de, en"), "{said}");
         let mut logits = vec![0.0; 64];
         (logits[7], logits[41], logits[42]) = (9.0, 1.0, 2.0);

@@ -42,6 +42,13 @@ pub(crate) struct GenerateArgs {
         default_value = "transcribe"
     )]
     pub(crate) task: SpeechTask,
+    /// Print the segments of the speech with their times
+    #[arg(
+        long,
+        requires = "audio",
+        conflicts_with_all = ["tokens", "stop", "grammar", "logprobs", "bench"]
+    )]
+    pub(crate) timestamps: bool,
     /// The tokens to continue, by number; tokens are printed by number too
     #[arg(long, value_name = "N,...", value_delimiter = ',')]
     pub(crate) tokens: Option<Vec<u32>>,

@@ -12,6 +12,7 @@ mod speech;
 mod speed;
 mod text;
 mod vision;
+mod windows;
 
 pub(crate) use checkpoint::Checkpoint;
 #[cfg(feature = "serve")]
@@ -25,6 +26,7 @@ pub(crate) use sequence::{Asked, Interrupted, Sequence, Suppressed};
 pub(crate) use sequence::{Emitted, Reason, Step};
 pub(crate) use speech::{Speech, suppressed};
 pub(crate) use vision::{Pixels, Vision};
+use windows::Windows;
 
 use crate::args::GenerateArgs;
 use crate::exit::{Exit, Failure, Outcome};
@@ -78,6 +80,14 @@ pub(super) fn generate(args: &GenerateArgs, terminal: &mut Terminal) -> Outcome 
     let pool = Pool::of_positions(&compiled, &checkpoint.config, positions);
     let mut pool = pool.map_err(Failure::missing)?;
     let given = Given { speech, vision, pixels };
+    if let Some(done) =
+        given.in_windows((args, &checkpoint, tokenizer.as_ref()), &mut pool, terminal)?
+    {
+        return match done {
+            Ok(()) => Ok(Exit::Fine),
+            Err(stop) => stopped(stop, &compiled, terminal),
+        };
+    }
     let (prompt, encoded) = match given.begin(prompt, &checkpoint, (&mut pool, &mut speed)) {
         Ok(begun) => begun,
         Err(stop) => return stopped(stop, &compiled, terminal),
@@ -112,6 +122,25 @@ struct Given {
 }
 
 impl Given {
+    /// Transcribes speech whose text has times; `None` for anything else.
+    fn in_windows(
+        &self,
+        (args, checkpoint, tokenizer): (&GenerateArgs, &Checkpoint, Option<&Tokenizer>),
+        pool: &mut Pool<'_>,
+        terminal: &mut Terminal,
+    ) -> Result<Option<Result<(), Stop>>, Failure> {
+        let speech = self.speech.as_ref().filter(|speech| speech.in_windows);
+        let tokens = checkpoint.speech_tokens.as_ref();
+        let times = tokens.and_then(|tokens| tokens.times.as_ref());
+        let (Some(speech), Some(tokens), Some(times), Some(tokenizer)) =
+            (speech, tokens, times, tokenizer)
+        else {
+            return Ok(None);
+        };
+        let windows = Windows { args, checkpoint, tokenizer, tokens, times };
+        windows.transcribe(speech, pool, terminal).map(Some)
+    }
+
     /// Encodes it; the tokens that the text begins with, which are those of the prompt where there is one.
     fn begin(
         &self,

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 /// Bits of a sample and the tag of their kind: integers, or floats.
 #[derive(Clone, Copy)]
-enum Kind {
+pub(crate) enum Kind {
     I16,
     F32,
 }
@@ -51,13 +51,19 @@ fn samples() -> Vec<f32> {
     samples.to_floats().iter().take(length).map(|&sample| sample as f32).collect()
 }
 
-fn wav(folder: &Folder, name: &str, form: (u32, Kind), channels: u16, samples: &[f32]) -> String {
+pub(crate) fn wav(
+    folder: &Folder,
+    name: &str,
+    form: (u32, Kind),
+    channels: u16,
+    samples: &[f32],
+) -> String {
     let path = folder.path().join(name);
     write_wav(&path, form, channels, samples);
     path.display().to_string()
 }
 
-const PLAIN: (u32, Kind) = (16_000, Kind::F32);
+pub(crate) const PLAIN: (u32, Kind) = (16_000, Kind::F32);
 
 #[test]
 fn greedy_tokens_of_speech_are_those_of_transformers() {
@@ -94,7 +100,7 @@ fn greedy_tokens_of_speech_are_those_of_transformers() {
 }
 
 /// The tiny model with a tokenizer.
-fn speech_tokens(folder: &Folder) -> PathBuf {
+pub(crate) fn speech_tokens(folder: &Folder) -> PathBuf {
     let copy = folder.path().join("model");
     fs::create_dir_all(&copy).expect("it is made");
     for file in ["config.json", "model.safetensors"] {
@@ -105,7 +111,7 @@ fn speech_tokens(folder: &Folder) -> PathBuf {
 }
 
 /// Says how a model is asked.
-fn ask(model: &Path, generation: &Value) {
+pub(crate) fn ask(model: &Path, generation: &Value) {
     fs::write(model.join("generation_config.json"), generation.to_string()).expect("it is written");
 }
 

@@ -67,7 +67,23 @@ impl<'m> Pool<'m> {
     /// Encodes speech for the cross attention of one sequence, 16,000 samples a second.
     pub(crate) fn encode_speech(&self, samples: &[f32]) -> Result<Encoded, Stop> {
         let samples = floats(&[1, dim(samples.len())?], samples)?;
-        Ok(Encoded::Cross(tensors_of(&self.encode(samples)?)?))
+        Ok(Encoded::Cross(tensors_of(&self.called("encode", samples)?)?))
+    }
+
+    /// Decades of the power of each band for windows of samples, band by band, and the number of bands.
+    pub(super) fn spectrum(&self, samples: &[f32]) -> Result<(Vec<f32>, usize), Stop> {
+        let decades = self.called("spectrum", floats(&[1, dim(samples.len())?], samples)?)?;
+        let decades = tensor_of(&decades)?;
+        let bands = decades.shape().get(1).and_then(|bands| usize::try_from(*bands).ok());
+        let values = decades.to_f32().ok_or_else(|| no("decades of f32"))?;
+        Ok((values, bands.ok_or_else(|| no("bands"))?))
+    }
+
+    /// Encodes a window of levels, band by band, for the cross attention of one sequence.
+    pub(super) fn encode_levels(&self, levels: &[f32], bands: usize) -> Result<Encoded, Stop> {
+        let frames = levels.len() / bands.max(1);
+        let levels = floats(&[1, dim(bands)?, dim(frames)?], levels)?;
+        Ok(Encoded::Cross(tensors_of(&self.called("encode_levels", levels)?)?))
     }
 
     /// Encodes so many images for the image tokens of one sequence.
@@ -77,15 +93,15 @@ impl<'m> Pool<'m> {
         image: Image,
     ) -> Result<Encoded, Stop> {
         let shape = [dim(images)?, 3, dim(image.side)?, dim(image.side)?];
-        let Value::Tensor(features) = self.encode(floats(&shape, pixels)?)? else {
+        let Value::Tensor(features) = self.called("encode", floats(&shape, pixels)?)? else {
             return Err(no("tensor of features"));
         };
         Ok(Encoded::Features(features, images * image.rows()))
     }
 
-    fn encode(&self, input: Value) -> Result<Value, Stop> {
-        let function = self.model.module.function("encode");
-        function.ok_or_else(|| no("function `encode`"))?.call(&[input])
+    fn called(&self, name: &str, input: Value) -> Result<Value, Stop> {
+        let function = self.model.module.function(name);
+        function.ok_or_else(|| no(&format!("function `{name}`")))?.call(&[input])
     }
 
     /// A pool for one sequence of so many positions.

@@ -6,8 +6,8 @@ use super::encoded::Encoded;
 use super::pool::{Pool, Rows};
 use super::text::Text;
 use relax_llm::{
-    Chosen, Constraint, GrammarError, Sampler, SamplingError, Tokenizer, TokenizerError,
-    top_logprobs,
+    Chosen, Constraint, GrammarError, Sampler, SamplingError, Timestamps, Tokenizer,
+    TokenizerError, top_logprobs,
 };
 use relax_runtime::Stop;
 use std::borrow::Cow;
@@ -38,6 +38,8 @@ pub(crate) struct Suppressed {
     pub(crate) always: Vec<u32>,
     /// As the first one after the prompt.
     pub(crate) first: Vec<u32>,
+    /// What the times of a text of speech allow.
+    pub(crate) times: Option<Timestamps>,
 }
 
 /// Why a sequence ended.
@@ -206,9 +208,9 @@ impl<'m> Sequence<'m> {
 
     /// Logits without the tokens that are not chosen.
     fn allowed<'l>(&self, logits: &'l [f32]) -> Cow<'l, [f32]> {
-        let Suppressed { always, first } = &self.suppressed;
+        let Suppressed { always, first, times } = &self.suppressed;
         let first = if self.generated() == 0 { first.as_slice() } else { &[] };
-        if always.is_empty() && first.is_empty() {
+        if always.is_empty() && first.is_empty() && times.is_none() {
             return Cow::Borrowed(logits);
         }
         let mut logits = logits.to_vec();
@@ -216,6 +218,9 @@ impl<'m> Sequence<'m> {
             if let Some(logit) = logits.get_mut(token as usize) {
                 *logit = f32::NEG_INFINITY;
             }
+        }
+        if let Some(times) = times {
+            times.restrict(&mut logits, &self.tokens[self.prompt..]);
         }
         Cow::Owned(logits)
     }

@@ -17,6 +17,8 @@ use std::path::Path;
 const LOUDEST: f32 = 1e6;
 /// Samples a second, of models and therefore of files.
 const RATE: u32 = 16_000;
+/// Samples of a file at most: four hours.
+const LONGEST: usize = 4 * 3600 * RATE as usize;
 
 /// Speech to transcribe.
 pub(crate) struct Speech {
@@ -24,6 +26,8 @@ pub(crate) struct Speech {
     /// As it was asked for.
     language: Option<String>,
     task: Task,
+    /// Whether the text has times, by which windows follow each other.
+    pub(super) in_windows: bool,
 }
 
 impl Speech {
@@ -55,11 +59,23 @@ impl Speech {
         if args.tokens.is_none() {
             speech_tokens.prompt(language.as_deref(), task).map_err(Failure::usage)?;
         }
-        let most = checkpoint.config.max_samples().unwrap_or(0);
+        let window = checkpoint.config.max_samples().unwrap_or(0);
+        let has_windows = speech_tokens.times.is_some() && args.tokens.is_none();
+        if args.timestamps && !has_windows {
+            return Err(Failure::usage("--timestamps: the model has no tokens of times"));
+        }
+        let most = if has_windows { window.max(LONGEST) } else { window };
         let samples = opened(path).and_then(|file| samples(file, most));
         let samples =
             samples.map_err(|why| Failure::usage(format!("{}: {why}", path.display())))?;
-        Ok(Some(Self { samples, language, task }))
+        let in_windows = args.timestamps || samples.len() > window;
+        let has_others = args.logprobs || args.bench || args.grammar.is_some();
+        if in_windows && (has_others || !args.stop.is_empty()) {
+            return Err(Failure::usage(
+                "speech of several windows is transcribed without --stop, --grammar, --logprobs and --bench",
+            ));
+        }
+        Ok(Some(Self { samples, language, task, in_windows }))
     }
 
     /// A WAV file in memory of so many samples at most, in a language that the model knows.
@@ -69,7 +85,12 @@ impl Speech {
         most: usize,
         language: Option<String>,
     ) -> Result<Self, String> {
-        Ok(Self { samples: samples(bytes, most)?, language, task: Task::Transcribe })
+        let (samples, task) = (samples(bytes, most)?, Task::Transcribe);
+        Ok(Self { samples, language, task, in_windows: false })
+    }
+
+    pub(super) fn samples(&self) -> &[f32] {
+        &self.samples
     }
 
     pub(super) fn seconds(&self) -> f64 {
@@ -95,7 +116,10 @@ impl Speech {
             logits = pool.step(&mut [(&mut rows, &question)])?;
             language = speech_tokens.language(&logits[0]);
         }
-        let prompt = speech_tokens.prompt(language, self.task);
+        let prompt = match self.in_windows {
+            true => speech_tokens.prompt_with_times(language, self.task),
+            false => speech_tokens.prompt(language, self.task),
+        };
         prompt.map_err(|error| Stop::Misuse(error.to_string()))
     }
 }
@@ -103,7 +127,7 @@ impl Speech {
 /// Tokens that a text of speech does not have.
 pub(crate) fn suppressed(speech_tokens: &SpeechTokens) -> Suppressed {
     let SpeechTokens { suppressed, suppressed_first, .. } = speech_tokens;
-    Suppressed { always: suppressed.clone(), first: suppressed_first.clone() }
+    Suppressed { always: suppressed.clone(), first: suppressed_first.clone(), times: None }
 }
 
 fn seconds(samples: usize) -> f64 {
