@@ -36,7 +36,7 @@ pub enum EvaluationError {
     Call {
         /// Of the program, called on constants.
         function: Name,
-        /// Its arguments.
+        /// The names of its arguments.
         constants: String,
         /// What the VM says.
         why: String,

@@ -48,7 +48,7 @@ pub enum Stop {
 #[derive(Clone, Debug, Error)]
 #[error("{stop}")]
 pub struct Stopped {
-    /// Why.
+    /// Why the call stopped.
     pub stop: Stop,
     /// The donated tensors.
     pub donated: Vec<Value>,

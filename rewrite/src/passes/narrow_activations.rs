@@ -18,7 +18,7 @@ use relax_syntax::dtype::DType;
 use relax_syntax::ir::{Atom, Binding, Body, Callee, Expr, Module, VarId};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The record.
+/// The record, as lists of passes show it.
 pub static PASS: Pass = Pass {
     name: "narrow_activations",
     doc: "Rounds what products with quantized and 16-bit weights read to bf16; products and sums are f32. This changes \

@@ -101,7 +101,7 @@ fn decoders(module: &Module) -> BTreeMap<Name, Option<Decoder>> {
     programs.collect()
 }
 
-/// Their names.
+/// The names of the programs that decode a matrix.
 pub(super) fn names_of_decoders(module: &Module) -> BTreeSet<Name> {
     let known = decoders(module).into_iter();
     known.filter_map(|(name, decoder)| decoder.map(|_| name)).collect()

@@ -83,10 +83,7 @@ pub(crate) fn serve(args: &ServeArgs, terminal: &mut Terminal) -> Outcome {
     };
     let grace = Duration::from_secs(args.grace.into());
     let writer = thread::spawn(move || log::write(&lines));
-    let on_signal = stop.clone();
-    signals::catch_first(Box::new(move || {
-        let _ = on_signal.send(true);
-    }));
+    stop_on_signal(stop.clone());
     let server = thread::spawn(move || served(listener, (shared, stopped), grace));
     engine.run(pool);
     let is_complete = server.join().unwrap_or(Err("the server panicked".to_owned()));
@@ -98,6 +95,12 @@ pub(crate) fn serve(args: &ServeArgs, terminal: &mut Terminal) -> Outcome {
             Ok(Exit::Stopped)
         }
     }
+}
+
+fn stop_on_signal(stop: watch::Sender<bool>) {
+    signals::catch_first(Box::new(move || {
+        let _ = stop.send(true);
+    }));
 }
 
 /// The template of chats; a model without one serves texts only, which is said.
