@@ -102,10 +102,10 @@ impl Run<'_> {
 
     /// The donated arguments of a call that has stopped, with what it wrote; none of them where a device cannot bring them back.
     pub(super) fn brought_back(&self, given: Vec<Given>) -> Vec<Value> {
-        let settled = given.iter().filter_map(|(_, placed)| placed.as_ref());
-        match settled.map(|placed| self.settle(placed)).collect() {
+        let mut placed = given.iter().filter_map(|(_, placed)| placed.as_ref());
+        match placed.try_for_each(|placed| self.settle(placed)) {
             Ok(()) => given.into_iter().map(|(value, _)| value).collect(),
-            Err::<(), Stop>(_) => Vec::new(),
+            Err(_) => Vec::new(),
         }
     }
 
