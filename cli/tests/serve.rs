@@ -115,7 +115,8 @@ impl Model {
         // What is quantized is said before.
         let said = said.find(|said| said["type"] == "serving").expect("it serves");
         let address = said["address"].as_str().expect("it has an address").to_owned();
-        assert_eq!(said["decode"], "batched");
+        let is_speech = self.path().join("generation_config.json").is_file();
+        assert_eq!(said["decode"], if is_speech { "single" } else { "batched" });
         Server { child, address }
     }
 }

@@ -217,7 +217,7 @@ fn say(
             "address": address,
             "model": model,
             "parallel": args.parallel,
-            "decode": "batched",
+            "decode": if shared.speech.is_some() { "single" } else { "batched" },
             "context": shared.context,
             "max_tokens": shared.max_tokens,
             "cache_bytes": shared.cache_bytes,
