@@ -31,22 +31,35 @@ pub(crate) fn like(node: &Builder, x: V, value: f64) -> Arg {
 
 /// `a` where `x > limit`, else `b`.
 pub(crate) fn above(node: &mut Builder, x: V, limit: f64, a: V, b: V) -> Done<V> {
-    let limit = like(node, x, limit);
-    let condition = node.call("greater", &[x.into(), limit])?;
-    node.call("where", &[condition.into(), a.into(), b.into()])
+    let condition = with_number(node, "greater", x, limit)?;
+    select(node, condition, a, b)
+}
+
+pub(crate) fn binary(node: &mut Builder, operator: &str, x: V, y: V) -> Done<V> {
+    node.call(operator, &[x.into(), y.into()])
+}
+
+/// A binary operator on a tensor and a number of its dtype.
+pub(crate) fn with_number(node: &mut Builder, operator: &str, x: V, number: f64) -> Done<V> {
+    let number = like(node, x, number);
+    node.call(operator, &[x.into(), number])
+}
+
+pub(crate) fn select(
+    node: &mut Builder,
+    condition: V,
+    yes: impl Into<Arg>,
+    no: impl Into<Arg>,
+) -> Done<V> {
+    node.call("where", &[condition.into(), yes.into(), no.into()])
 }
 
 pub(crate) fn scaled(node: &mut Builder, x: V, by: f64) -> Done<V> {
-    if by == 1.0 {
-        return Ok(x);
-    }
-    let by = like(node, x, by);
-    node.call("multiply", &[x.into(), by])
+    if by == 1.0 { Ok(x) } else { with_number(node, "multiply", x, by) }
 }
 
 pub(crate) fn plus(node: &mut Builder, x: V, by: f64) -> Done<V> {
-    let by = like(node, x, by);
-    node.call("add", &[x.into(), by])
+    with_number(node, "add", x, by)
 }
 
 fn leaky_relu(node: &mut Node) -> Done<Vec<V>> {

@@ -4,6 +4,7 @@ use super::activation::scaled;
 use super::arithmetic::{broadcast_call, pair};
 use super::elementwise::convert;
 use super::shape::{permuted, reshape};
+use super::slice::along;
 use crate::argument::{Arg, key};
 use crate::builder::V;
 use crate::node::{Importer, Node};
@@ -159,13 +160,8 @@ fn seen(node: &mut Node, weights: V) -> Done<V> {
 
 /// The elements from `begin` to `end` of the last axis, every `stride`-th.
 fn last(node: &mut Node, x: V, begin: i64, end: i64, stride: i64) -> Done<V> {
-    let axis = node.rank(x) as i64 - 1;
-    let mut args =
-        vec![x.into(), Arg::from(vec![axis]), Arg::from(vec![begin]), Arg::from(vec![end])];
-    if stride != 1 {
-        args.push(Arg::from(vec![stride]));
-    }
-    node.call("strided_slice", &args)
+    let axis = node.rank(x) - 1;
+    along(node, x, axis, (begin, end, stride))
 }
 
 fn rotary(node: &mut Node) -> Done<Vec<V>> {

@@ -3,6 +3,7 @@
 use super::activation::scaled;
 use super::arithmetic::pair;
 use super::shape::permuted;
+use super::slice::along;
 use crate::argument::{Arg, key};
 use crate::builder::V;
 use crate::node::{Importer, Node};
@@ -161,14 +162,8 @@ fn weights(node: &mut Node, cell: Cell, direction: i64) -> Done<Weights> {
 
 /// The part of that number and width of the last axis.
 fn part(node: &mut Node, x: V, number: i64, width: i64) -> Done<V> {
-    let axis = node.rank(x) as i64 - 1;
-    let args = [
-        x.into(),
-        Arg::from(vec![axis]),
-        Arg::from(vec![number * width]),
-        Arg::from(vec![(number + 1) * width]),
-    ];
-    node.call("strided_slice", &args)
+    let axis = node.rank(x) - 1;
+    along(node, x, axis, (number * width, (number + 1) * width, 1))
 }
 
 fn start(node: &mut Node, x: V, w: &Weights, direction: i64, batch_first: bool) -> Done<State> {

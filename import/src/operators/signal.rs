@@ -4,6 +4,7 @@ use super::activation::scaled;
 use super::arithmetic::pair;
 use super::order::axis_last;
 use super::shape::{permuted, reshape};
+use super::slice::along;
 use crate::argument::{Arg, key};
 use crate::builder::V;
 use crate::node::{Importer, Node};
@@ -76,9 +77,7 @@ fn part(node: &mut Node, x: V, axis: usize, rows: i64) -> Done<V> {
     if node.dims(x)[axis] == Dim::Int(rows) {
         return Ok(x);
     }
-    let args =
-        [x.into(), Arg::from(vec![axis as i64]), Arg::from(vec![0_i64]), Arg::from(vec![rows])];
-    node.call("strided_slice", &args)
+    along(node, x, axis, (0, rows, 1))
 }
 
 /// The real or imaginary parts, with the axis of the transform last.

@@ -34,6 +34,21 @@ fn slice(node: &mut Node) -> Done<Vec<V>> {
     computed_slice(node, x, rank)
 }
 
+/// The elements from `begin` to `end` of one axis, every `step`-th.
+pub(crate) fn along(
+    node: &mut Builder,
+    x: V,
+    axis: usize,
+    (begin, end, step): (i64, i64, i64),
+) -> Done<V> {
+    let mut args =
+        vec![x.into(), Arg::from(vec![axis as i64]), Arg::from(vec![begin]), Arg::from(vec![end])];
+    if step != 1 {
+        args.push(Arg::from(vec![step]));
+    }
+    node.call("strided_slice", &args)
+}
+
 pub(crate) fn part(
     node: &mut Builder,
     x: V,

@@ -3,7 +3,7 @@
 
 use crate::aten::call::{Call, Row};
 use crate::builder::V;
-use crate::operators::activation::{like, plus, scaled};
+use crate::operators::activation::{binary, like, plus, scaled, select, with_number};
 use crate::operators::elementwise::convert;
 use crate::reason::{Done, unsupported};
 use relax_syntax::dtype::DType;
@@ -51,19 +51,6 @@ fn one(call: &mut Call, operator: &str, x: V) -> Done<V> {
     call.call(operator, &[x.into()])
 }
 
-fn two(call: &mut Call, operator: &str, x: V, y: V) -> Done<V> {
-    call.call(operator, &[x.into(), y.into()])
-}
-
-fn with(call: &mut Call, operator: &str, x: V, number: f64) -> Done<V> {
-    let number = like(call, x, number);
-    call.call(operator, &[x.into(), number])
-}
-
-fn chosen(call: &mut Call, condition: V, yes: V, no: V) -> Done<V> {
-    call.call("where", &[condition.into(), yes.into(), no.into()])
-}
-
 /// `number / x`
 fn quotient(call: &mut Call, number: f64, x: V) -> Done<V> {
     let number = like(call, x, number);
@@ -78,20 +65,20 @@ struct Reflected {
 }
 
 fn reflected(call: &mut Call, x: V) -> Done<Reflected> {
-    let is_reflected = with(call, "less", x, 0.5)?;
+    let is_reflected = with_number(call, "less", x, 0.5)?;
     let negative = one(call, "negative", x)?;
     let other = plus(call, negative, 1.0)?;
     let nearest = one(call, "round", x)?;
-    let rest = two(call, "subtract", x, nearest)?;
-    Ok(Reflected { x: chosen(call, is_reflected, other, x)?, is_reflected, rest })
+    let rest = binary(call, "subtract", x, nearest)?;
+    Ok(Reflected { x: select(call, is_reflected, other, x)?, is_reflected, rest })
 }
 
 /// The argument as far out as the series need it, whether it was shifted, and the bounded arguments on the way there.
 fn shifted(call: &mut Call, x: V) -> Done<(V, V, Vec<V>)> {
-    let is_near = with(call, "less", x, SHIFT as f64)?;
+    let is_near = with_number(call, "less", x, SHIFT as f64)?;
     let far = plus(call, x, SHIFT as f64)?;
-    let far = chosen(call, is_near, far, x)?;
-    let bounded = with(call, "minimum", x, SHIFT as f64)?;
+    let far = select(call, is_near, far, x)?;
+    let bounded = with_number(call, "minimum", x, SHIFT as f64)?;
     let way = (0..SHIFT).map(|step| plus(call, bounded, step as f64));
     let way = way.collect::<Done<Vec<V>>>()?;
     Ok((far, is_near, way))
@@ -105,7 +92,7 @@ fn series(call: &mut Call, x: V, coefficients: &[f64]) -> Done<V> {
     for (place, &coefficient) in coefficients.iter().enumerate().rev().skip(1) {
         sum = plus(call, sum, coefficient)?;
         if place > 0 {
-            sum = two(call, "multiply", sum, inverse)?;
+            sum = binary(call, "multiply", sum, inverse)?;
         }
     }
     Ok(sum)
@@ -118,31 +105,31 @@ fn log_gamma(call: &mut Call, x: V) -> Done<V> {
     // Stirling's series: (z - 1/2) (log z - 1) + (log(2 pi) - 1) / 2 + sum of B[2k] / (2k (2k - 1) z ** (2k - 1)).
     let coefficients: Vec<f64> = (1..).zip(BERNOULLI).map(stirling).collect();
     let tail = series(call, far, &coefficients)?;
-    let tail = two(call, "divide", tail, far)?;
+    let tail = binary(call, "divide", tail, far)?;
     let log = one(call, "log", far)?;
     let log = plus(call, log, -1.0)?;
     let factor = plus(call, far, -0.5)?;
-    let main = two(call, "multiply", factor, log)?;
+    let main = binary(call, "multiply", factor, log)?;
     let main = plus(call, main, 0.5 * ((2.0 * PI).ln() - 1.0))?;
-    let main = two(call, "add", main, tail)?;
+    let main = binary(call, "add", main, tail)?;
     let mut product = way[0];
     for &step in &way[1..] {
-        product = two(call, "multiply", product, step)?;
+        product = binary(call, "multiply", product, step)?;
     }
     let product = one(call, "log", product)?;
-    let less = two(call, "subtract", main, product)?;
-    let right = chosen(call, is_near, less, main)?;
+    let less = binary(call, "subtract", main, product)?;
+    let right = select(call, is_near, less, main)?;
     // gamma(x) gamma(1 - x) = pi / sin(pi x)
     let angle = scaled(call, rest, PI)?;
     let sine = one(call, "sin", angle)?;
     let sine = one(call, "abs", sine)?;
     let left = quotient(call, PI, sine)?;
     let left = one(call, "log", left)?;
-    let left = two(call, "subtract", left, right)?;
-    let result = chosen(call, is_reflected, left, right)?;
+    let left = binary(call, "subtract", left, right)?;
+    let result = select(call, is_reflected, left, right)?;
     let is_infinite = one(call, "isinf", x)?;
     let infinite = one(call, "abs", x)?;
-    chosen(call, is_infinite, infinite, result)
+    select(call, is_infinite, infinite, result)
 }
 
 fn stirling((k, bernoulli): (u32, f64)) -> f64 {
@@ -166,34 +153,34 @@ fn polygamma(call: &mut Call, x: V, order: i64) -> Done<V> {
         let term = quotient(call, sign * factorial(order), power)?;
         steps = Some(match steps {
             None => term,
-            Some(so_far) => two(call, "add", so_far, term)?,
+            Some(so_far) => binary(call, "add", so_far, term)?,
         });
     }
     let Some(steps) = steps else { return Ok(main) };
-    let less = two(call, "subtract", main, steps)?;
-    let right = chosen(call, is_near, less, main)?;
+    let less = binary(call, "subtract", main, steps)?;
+    let right = select(call, is_near, less, main)?;
     // psi(x) = (-1)**n psi(1 - x) - pi * the derivative of cot(pi x)
     let slope = cotangent_derivative(call, rest, order)?;
     let slope = scaled(call, slope, PI)?;
     let mirrored = scaled(call, right, sign)?;
-    let left = two(call, "subtract", mirrored, slope)?;
-    let result = chosen(call, is_reflected, left, right)?;
+    let left = binary(call, "subtract", mirrored, slope)?;
+    let result = select(call, is_reflected, left, right)?;
     if order > 0 {
         return Ok(result);
     }
     // A pole has both signs of infinity around it: that of 0 decides there, and none elsewhere.
-    let zero = with(call, "equal", x, 0.0)?;
+    let zero = with_number(call, "equal", x, 0.0)?;
     let at_zero = quotient(call, -1.0, x)?;
-    let is_whole = with(call, "equal", rest, 0.0)?;
-    let is_pole = two(call, "logical_and", is_whole, is_reflected)?;
+    let is_whole = with_number(call, "equal", rest, 0.0)?;
+    let is_pole = binary(call, "logical_and", is_whole, is_reflected)?;
     let nothing = scaled(call, x, f64::NAN)?;
-    let at_pole = chosen(call, zero, at_zero, nothing)?;
-    chosen(call, is_pole, at_pole, result)
+    let at_pole = select(call, zero, at_zero, nothing)?;
+    select(call, is_pole, at_pole, result)
 }
 
 /// `x ** n` for n from 1 on.
 fn powers(call: &mut Call, x: V, n: i64) -> Done<V> {
-    if n == 1 { Ok(x) } else { with(call, "power", x, n as f64) }
+    if n == 1 { Ok(x) } else { with_number(call, "power", x, n as f64) }
 }
 
 /// Of large x. Of order 0: `log x - 1 / (2 x) - sum(B[2k] / (2k x ** 2k))`; its derivatives else.
@@ -205,17 +192,17 @@ fn asymptotic(call: &mut Call, x: V, order: i64) -> Done<V> {
     let coefficients: Vec<f64> = (1..).zip(BERNOULLI).map(term).collect();
     let tail = series(call, x, &coefficients)?;
     let square = one(call, "square", x)?;
-    let tail = two(call, "divide", tail, square)?;
+    let tail = binary(call, "divide", tail, square)?;
     let half = quotient(call, 0.5 * factorial(order), x)?;
-    let rest = two(call, "add", half, tail)?;
+    let rest = binary(call, "add", half, tail)?;
     if order == 0 {
         let log = one(call, "log", x)?;
-        return two(call, "subtract", log, rest);
+        return binary(call, "subtract", log, rest);
     }
     // All terms by 1 / x ** n.
     let sum = plus(call, rest, factorial(order - 1))?;
     let power = powers(call, x, order)?;
-    let result = two(call, "divide", sum, power)?;
+    let result = binary(call, "divide", sum, power)?;
     scaled(call, result, if order % 2 == 0 { -1.0 } else { 1.0 })
 }
 
@@ -233,14 +220,14 @@ fn cotangent_derivative(call: &mut Call, rest: V, order: i64) -> Done<V> {
     }
     let angle = scaled(call, rest, PI)?;
     let (sine, cosine) = (one(call, "sin", angle)?, one(call, "cos", angle)?);
-    let cotangent = two(call, "divide", cosine, sine)?;
+    let cotangent = binary(call, "divide", cosine, sine)?;
     let mut sum = scaled(call, cotangent, polynomial[polynomial.len() - 1])?;
     for (power, &factor) in polynomial.iter().enumerate().rev().skip(1) {
         if factor != 0.0 {
             sum = plus(call, sum, factor)?;
         }
         if power > 0 {
-            sum = two(call, "multiply", sum, cotangent)?;
+            sum = binary(call, "multiply", sum, cotangent)?;
         }
     }
     Ok(sum)

@@ -4,7 +4,7 @@
 use super::super::call::{Call, Row};
 use crate::argument::Arg;
 use crate::builder::V;
-use crate::operators::activation::like;
+use crate::operators::activation::{binary, like, select, with_number};
 use crate::operators::elementwise::convert;
 use crate::reason::{Done, unsupported};
 use relax_semantics::tensor::Number;
@@ -78,23 +78,10 @@ fn cast(call: &mut Call, x: V, wanted: DType) -> Done<V> {
     }
 }
 
-fn two(call: &mut Call, operator: &str, x: V, y: V) -> Done<V> {
-    call.call(operator, &[x.into(), y.into()])
-}
-
-fn with(call: &mut Call, operator: &str, x: V, number: f64) -> Done<V> {
-    let number = like(call, x, number);
-    call.call(operator, &[x.into(), number])
-}
-
 /// An integer of 64 bits and a number of its dtype.
 fn int(call: &mut Call, operator: &str, x: V, number: i64) -> Done<V> {
     let number = Arg::Scalar(call.dtype(x), Number::Int(number.into()));
     call.call(operator, &[x.into(), number])
-}
-
-fn chosen(call: &mut Call, condition: V, yes: impl Into<Arg>, no: impl Into<Arg>) -> Done<V> {
-    call.call("where", &[condition.into(), yes.into(), no.into()])
 }
 
 fn power_of_two(call: &mut Call, exponent: V) -> Done<V> {
@@ -108,46 +95,46 @@ fn bits_of(call: &mut Call, x: V, format: &Format) -> Done<V> {
     let size = call.call("abs", &[wide.into()])?;
     let finite = call.call("isfinite", &[size.into()])?;
     let zero = like(call, size, 0.0);
-    let size = chosen(call, finite, size, zero)?;
+    let size = select(call, finite, size, zero)?;
     // A logarithm is a first guess at the exponent, which two comparisons make exact.
     let log = call.call("log", &[size.into()])?;
-    let log = with(call, "divide", log, std::f64::consts::LN_2)?;
+    let log = with_number(call, "divide", log, std::f64::consts::LN_2)?;
     let guess = call.call("floor", &[log.into()])?;
     let least = (1 - format.bias) as f64;
-    let guess = with(call, "maximum", guess, least)?;
+    let guess = with_number(call, "maximum", guess, least)?;
     let unit = power_of_two(call, guess)?;
-    let over = two(call, "less", size, unit)?;
+    let over = binary(call, "less", size, unit)?;
     let over = convert(call, over, DType::F64)?;
-    let twice = with(call, "multiply", unit, 2.0)?;
-    let under = two(call, "greater_equal", size, twice)?;
+    let twice = with_number(call, "multiply", unit, 2.0)?;
+    let under = binary(call, "greater_equal", size, twice)?;
     let under = convert(call, under, DType::F64)?;
-    let exponent = two(call, "subtract", guess, over)?;
-    let exponent = two(call, "add", exponent, under)?;
-    let exponent = with(call, "maximum", exponent, least)?;
+    let exponent = binary(call, "subtract", guess, over)?;
+    let exponent = binary(call, "add", exponent, under)?;
+    let exponent = with_number(call, "maximum", exponent, least)?;
     // With the leading bit, which adds one to the exponent; a number below all normal ones has none.
     let down = call.call("negative", &[exponent.into()])?;
-    let down = with(call, "add", down, format.fraction as f64)?;
+    let down = with_number(call, "add", down, format.fraction as f64)?;
     let scale = power_of_two(call, down)?;
-    let fraction = two(call, "multiply", size, scale)?;
+    let fraction = binary(call, "multiply", size, scale)?;
     let fraction = convert(call, fraction, DType::I64)?;
-    let steps = with(call, "subtract", exponent, least)?;
+    let steps = with_number(call, "subtract", exponent, least)?;
     let steps = convert(call, steps, DType::I64)?;
     let steps = int(call, "left_shift", steps, format.fraction)?;
-    let bits = two(call, "add", fraction, steps)?;
+    let bits = binary(call, "add", fraction, steps)?;
     let infinity = format.special() << format.fraction;
     let number = |value: i64| Arg::Scalar(DType::I64, Number::Int(value.into()));
-    let bits = chosen(call, finite, bits, number(infinity))?;
+    let bits = select(call, finite, bits, number(infinity))?;
     let unknown = call.call("isnan", &[wide.into()])?;
     let quiet = number(infinity | 1 << (format.fraction - 1));
     // A zero has the sign of its reciprocal.
     let one = like(call, wide, 1.0);
     let reciprocal = call.call("divide", &[one, wide.into()])?;
-    let below = with(call, "less", wide, 0.0)?;
-    let beneath = with(call, "less", reciprocal, 0.0)?;
-    let negative = two(call, "logical_or", below, beneath)?;
+    let below = with_number(call, "less", wide, 0.0)?;
+    let beneath = with_number(call, "less", reciprocal, 0.0)?;
+    let negative = binary(call, "logical_or", below, beneath)?;
     let signed = int(call, "add", bits, 1 << format.sign())?;
-    let bits = chosen(call, negative, signed, bits)?;
-    chosen(call, unknown, quiet, bits)
+    let bits = select(call, negative, signed, bits)?;
+    select(call, unknown, quiet, bits)
 }
 
 /// The floats that integers are the bits of, as f64.
@@ -162,21 +149,21 @@ fn of_bits(call: &mut Call, x: V, format: &Format) -> Done<V> {
     let is_special = int(call, "equal", exponent, format.special())?;
     let is_small = int(call, "equal", exponent, 0)?;
     let whole = int(call, "add", fraction, 1 << format.fraction)?;
-    let digits = chosen(call, is_small, fraction, whole)?;
+    let digits = select(call, is_small, fraction, whole)?;
     let digits = convert(call, digits, DType::F64)?;
     let steps = int(call, "maximum", exponent, 1)?;
     let steps = int(call, "subtract", steps, format.bias + format.fraction)?;
     let steps = convert(call, steps, DType::F64)?;
     let scale = power_of_two(call, steps)?;
-    let size = two(call, "multiply", digits, scale)?;
+    let size = binary(call, "multiply", digits, scale)?;
     let is_exact = int(call, "equal", fraction, 0)?;
     let number = |value: f64| Arg::Scalar(DType::F64, Number::Float(value));
     let infinite = call.call("full_like", &[size.into(), number(f64::INFINITY)])?;
-    let special = chosen(call, is_exact, infinite, number(f64::NAN))?;
-    let size = chosen(call, is_special, special, size)?;
+    let special = select(call, is_exact, infinite, number(f64::NAN))?;
+    let size = select(call, is_special, special, size)?;
     let negative = call.call("negative", &[size.into()])?;
     let is_negative = int(call, "equal", sign, 1)?;
-    chosen(call, is_negative, negative, size)
+    select(call, is_negative, negative, size)
 }
 
 /// How many bits are set: of pairs, of four, of eight, then of all.
@@ -196,14 +183,14 @@ fn count(call: &mut Call, x: V) -> Done<V> {
             let low = int(call, "bitwise_and", bits, mask)?;
             let high = int(call, "right_shift", bits, shift)?;
             let high = int(call, "bitwise_and", high, mask)?;
-            bits = two(call, "add", low, high)?;
+            bits = binary(call, "add", low, high)?;
         }
         let bytes = int(call, "multiply", bits, 0x0101_0101)?;
         let bytes = int(call, "right_shift", bytes, 24)?;
         let counted = int(call, "bitwise_and", bytes, 0xff)?;
         sum = Some(match sum {
             None => counted,
-            Some(sum) => two(call, "add", sum, counted)?,
+            Some(sum) => binary(call, "add", sum, counted)?,
         });
     }
     match sum {

@@ -9,6 +9,7 @@ use crate::argument::{Arg, key};
 use crate::builder::V;
 use crate::operators::elementwise::convert;
 use crate::operators::shape::reshape;
+use crate::operators::slice::along;
 use crate::reason::{Done, invalid, unsupported};
 use relax_semantics::tensor::Number;
 use relax_syntax::dim::{Dim, DimOp};
@@ -106,7 +107,7 @@ pub(super) fn reduced(call: &mut Call, axes: &[usize]) -> Done<Vec<V>> {
             let mut combined = on_tensors(call, region, &pairs, &dims)?;
             if extent % 2 == 1 {
                 for (result, &x) in combined.iter_mut().zip(&values) {
-                    let last = slice(call, x, axis, (extent - 1, extent, 1))?;
+                    let last = along(call, x, axis, (extent - 1, extent, 1))?;
                     let both = vec![*result, last].into();
                     *result = call.call("concat", &[both, key("axis", axis)])?;
                 }
@@ -131,18 +132,7 @@ fn rest(dims: &[Dim], axes: &[usize]) -> Vec<Dim> {
 }
 
 fn every_other(call: &mut Call, x: V, axis: usize, first: i64, end: i64) -> Done<V> {
-    slice(call, x, axis, (first, end, 2))
-}
-
-fn slice(call: &mut Call, x: V, axis: usize, (begin, end, step): (i64, i64, i64)) -> Done<V> {
-    let args = [
-        x.into(),
-        Arg::from(vec![axis as i64]),
-        Arg::from(vec![begin]),
-        Arg::from(vec![end]),
-        Arg::from(vec![step]),
-    ];
-    call.call("strided_slice", &args)
+    along(call, x, axis, (first, end, 2))
 }
 
 /// Which element of each window the first region selects; there the second one combines the result with the element of the source.

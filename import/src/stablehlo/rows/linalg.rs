@@ -7,6 +7,7 @@ use crate::builder::V;
 use crate::operators::arithmetic::{broadcast_call, pair};
 use crate::operators::elementwise::convert;
 use crate::operators::shape::{permuted, reshape};
+use crate::operators::slice::along;
 use crate::reason::{Done, Reason, invalid, unsupported};
 use relax_semantics::tensor::{Number, Tensor};
 use relax_syntax::dim::Dim;
@@ -58,12 +59,6 @@ fn size_of(call: &Call, x: V) -> Done<i64> {
 }
 
 /// Rows or columns from one on to another.
-fn cut(call: &mut Call, x: V, axis: usize, begin: i64, end: i64) -> Done<V> {
-    let args =
-        [x.into(), Arg::from(vec![axis as i64]), Arg::from(vec![begin]), Arg::from(vec![end])];
-    call.call("strided_slice", &args)
-}
-
 fn turned(call: &mut Call, x: V) -> Done<V> {
     let rank = call.rank(x);
     let mut axes: Vec<i64> = (0..rank as i64).collect();
@@ -99,10 +94,10 @@ fn triangular_solve(call: &mut Call) -> Done<Vec<V>> {
     }
     let mut rows = Vec::new();
     for (step, &at) in order.iter().enumerate() {
-        let column = cut(call, a, axis + 1, at, at + 1)?;
-        let mut row = cut(call, b, axis, at, at + 1)?;
+        let column = along(call, a, axis + 1, (at, at + 1, 1))?;
+        let mut row = along(call, b, axis, (at, at + 1, 1))?;
         if !is_unit {
-            let pivot = cut(call, column, axis, at, at + 1)?;
+            let pivot = along(call, column, axis, (at, at + 1, 1))?;
             row = pair(call, "divide", row, pivot)?;
         }
         rows.push(row);
@@ -140,8 +135,8 @@ fn cholesky(call: &mut Call) -> Done<Vec<V>> {
     let mut failed = none_failed(call, wanted, batch.clone())?;
     let mut columns = Vec::new();
     for at in 0..n {
-        let column = cut(call, rest, axis + 1, at, at + 1)?;
-        let pivot = cut(call, column, axis, at, at + 1)?;
+        let column = along(call, rest, axis + 1, (at, at + 1, 1))?;
+        let pivot = along(call, column, axis, (at, at + 1, 1))?;
         let root = call.call("sqrt", &[pivot.into()])?;
         let column = pair(call, "divide", column, root)?;
         let zero = Arg::Scalar(DType::F64, Number::Int(0));
@@ -225,8 +220,8 @@ fn triangular_factors(call: &mut Call) -> Done<Vec<V>> {
     for step in 0..steps {
         let pivot_row = greatest(call, factors, down, (axis, step))?;
         factors = exchanged(call, factors, down, pivot_row, (axis, step))?;
-        let column = cut(call, factors, axis + 1, step, step + 1)?;
-        let pivot = cut(call, column, axis, step, step + 1)?;
+        let column = along(call, factors, axis + 1, (step, step + 1, 1))?;
+        let pivot = along(call, column, axis, (step, step + 1, 1))?;
         let zero = Arg::Scalar(DType::F64, Number::Int(0));
         let bad = call.call("equal", &[pivot.into(), zero])?;
         failed = first_failed(call, failed, bad, step + 1)?;
@@ -236,7 +231,7 @@ fn triangular_factors(call: &mut Call) -> Done<Vec<V>> {
         let quotients = pair(call, "divide", column, divisor)?;
         let below = compared(call, "greater", down, step)?;
         let behind = compared(call, "greater", right, step)?;
-        let row = cut(call, factors, axis, step, step + 1)?;
+        let row = along(call, factors, axis, (step, step + 1, 1))?;
         let known = pair(call, "multiply", quotients, row)?;
         let less = pair(call, "subtract", factors, known)?;
         let is_own = compared(call, "equal", right, step)?;
@@ -263,7 +258,7 @@ fn triangular_factors(call: &mut Call) -> Done<Vec<V>> {
 
 /// The row, not before that of the step, whose element in the column of the step is the greatest.
 fn greatest(call: &mut Call, x: V, down: V, (axis, step): (usize, i64)) -> Done<V> {
-    let column = cut(call, x, axis + 1, step, step + 1)?;
+    let column = along(call, x, axis + 1, (step, step + 1, 1))?;
     let size = call.call("abs", &[column.into()])?;
     let open = compared(call, "greater_equal", down, step)?;
     let none = call.constant(Tensor::scalar(DType::F64, Number::Int(-1)));

@@ -4,9 +4,10 @@ use super::super::call::{Call, Row, int};
 use super::super::syntax::{Attribute, Op, Region};
 use super::elementwise::direction;
 use super::pattern::summary;
-use crate::argument::{Arg, key};
+use crate::argument::key;
 use crate::builder::V;
 use crate::operators::elementwise::convert;
+use crate::operators::slice::along;
 use crate::reason::{Done, Reason, invalid, unsupported};
 use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::dtype::DType;
@@ -185,9 +186,7 @@ fn top_k(call: &mut Call) -> Done<Vec<V>> {
 fn greatest(call: &mut Call, x: V, axis: usize, k: i64, is_descending: bool) -> Done<Vec<V>> {
     let (_, dtype) = call.result(1)?;
     let order = ordered(call, x, axis, is_descending)?;
-    let args =
-        [order.into(), Arg::from(vec![axis as i64]), Arg::from(vec![0_i64]), Arg::from(vec![k])];
-    let places = call.call("strided_slice", &args)?;
+    let places = along(call, order, axis, (0, k, 1))?;
     let values = at(call, x, places, axis)?;
     Ok(vec![values, convert(call, places, dtype)?])
 }
