@@ -102,6 +102,36 @@ fn implied_guards_are_dropped() {
     assert_eq!(imported.text.matches("assert_op").count(), 1, "{}", imported.text);
 }
 
+/// What C++ asks is required, but for what says only that no size is 0 or 1.
+#[test]
+fn guards_of_the_dispatcher_that_specialize_0_and_1_are_not_required() {
+    let text = description("unary");
+    let guards = |claim: &str| {
+        let guard =
+            format!(r#"{{"text": "one", "claim": {claim}, "origin": "dispatcher", "at": null}}"#);
+        let more = text.replacen("\"guards\": []", &format!("\"guards\": [{guard}]"), 1);
+        assert_ne!(text, more);
+        import(&more).expect("it is imported")
+    };
+    let symbol = "s33";
+    for claim in [
+        format!(r#"["!=", "{symbol}", 1]"#),
+        format!(
+            r#"["<", ["+", ["*", 2, "{symbol}"], -1], ["*", "{symbol}", ["+", ["*", 2, "{symbol}"], -1]]]"#
+        ),
+    ] {
+        let imported = guards(&claim);
+        assert!(
+            imported.notes.iter().any(|note| note.contains("it holds for all sizes of 2 and more")),
+            "{:?}",
+            imported.notes
+        );
+        assert!(!imported.text.contains("assert_op"), "{}", imported.text);
+    }
+    let imported = guards(&format!(r#"["!=", "{symbol}", 5]"#));
+    assert!(imported.text.contains("assert_op"), "{}", imported.text);
+}
+
 #[test]
 fn operators_that_are_missing_are_named_with_their_lines() {
     let text = description("branch").replace("\"aten.mul.Tensor\"", "\"aten.frobnicate.default\"");

@@ -94,7 +94,9 @@ def test_a_constraint_of_an_operator_that_is_asked_twice_is_one():
     # In C++, what asks is not known: the last frame of Python is that of a module's call.
     of_operator, in_call = guard(("_prims_common", "__init__.py"), "check"), guard(("nn", "modules", "module.py"), "_call_impl")
     assert guards(of_operator, in_call) == ["operator"]
-    assert guards(in_call) == ["program"]
+    assert guards(in_call) == ["dispatcher"]
+    in_function = guard(("nn", "functional.py"), "batch_norm")
+    assert guards(in_function) == ["program"]
 
 
 def branching(x):

@@ -61,6 +61,8 @@ pub(crate) enum GuardOrigin {
     Program,
     /// A constraint of an operator, which the program checks itself.
     Operator,
+    /// PyTorch's C++ asked, and no line of Python says for what.
+    Dispatcher,
 }
 
 /// `[relation, left, right]`, the relation one of `==`, `!=`, `<=`, `<`.

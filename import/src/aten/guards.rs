@@ -6,6 +6,7 @@ use super::walk::{Walk, printable};
 use crate::argument::{Arg, key};
 use crate::builder::{Builder, Line};
 use crate::reason::{Done, unsupported};
+use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
 use relax_syntax::facts::{Claim, Facts, Relation};
 
@@ -34,6 +35,7 @@ impl<'d> Walk<'d> {
             }
             required.push((guard, claim));
         }
+        let required = self.drop_specializations(required);
         let kept = self.minimal(&required);
         for ((guard, claim), kept) in required.iter().zip(kept) {
             let text = printable(&guard.text);
@@ -46,6 +48,35 @@ impl<'d> Walk<'d> {
             require(&mut self.builder, claim, &message)?;
         }
         Ok(())
+    }
+
+    /// Leaves out what PyTorch's C++ asks and what says nothing but that no size is 0 or 1, where the other guards hold: PyTorch
+    /// traces with sizes of 2 and more, which is no bound of the program.
+    fn drop_specializations(&mut self, guards: Vec<(&'d Guard, Claim)>) -> Vec<(&'d Guard, Claim)> {
+        let is_asked_in_calls = |guard: &Guard| guard.origin == GuardOrigin::Dispatcher;
+        self.builder.facts.push();
+        for (guard, claim) in &guards {
+            if !is_asked_in_calls(guard) {
+                self.builder.facts.assume(claim.clone());
+            }
+            for name in claim.vars() {
+                let least = Claim::new(2, Relation::AtMost, Dim::Var(name.clone()));
+                self.builder.facts.assume(least);
+            }
+        }
+        let mut kept = Vec::new();
+        for (guard, claim) in guards {
+            if is_asked_in_calls(guard) && self.builder.proves(&claim) {
+                let text = printable(&guard.text);
+                let note =
+                    format!("guard `{text}`: not required, it holds for all sizes of 2 and more");
+                self.notes.push(note);
+            } else {
+                kept.push((guard, claim));
+            }
+        }
+        self.builder.facts.pop();
+        kept
     }
 
     fn minimal(&mut self, guards: &[(&Guard, Claim)]) -> Vec<bool> {

@@ -243,17 +243,17 @@ class _Walk:
             expression = environment.replace(guard.expr)
             frame = getattr(guard.sloc, "maybe_user_loc", None) or getattr(guard.sloc, "framework_loc", None)
             at = _places.frame_line(frame)
-            origin = "operator" if _places.is_of_operator(guard.sloc, self.root) else "program"
+            origin = _places.origin_of(guard.sloc, self.root)
             try:
                 parts = claims(expression)
             except Inexpressible:
                 parts = [None]
             for claim in parts:
                 made = {"text": str(expression), "claim": claim, "origin": origin, "at": at}
-                # The constraint of an operator again, where what is in C++ asked for it.
-                of_operator = {**made, "origin": "operator"}
+                # The constraint of an operator again, where what is in C++ asked for it. A second trace may write it otherwise.
                 is_again = not _places.has_line_of_model(guard.sloc, self.root) and any(
-                    {**known, "at": at} == of_operator for known in found
+                    known["origin"] == "operator" and known["claim"] == claim and (claim or known["text"] == made["text"])
+                    for known in found
                 )
                 if made not in found and not is_again:
                     found.append(made)

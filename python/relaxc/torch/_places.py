@@ -50,18 +50,33 @@ _SHAPES = {
 }
 
 
+#: From where PyTorch calls its C++: operators, what they are decomposed to, and graphs that it runs once more.
+_CALLS = ("_ops.py", "_decomp", os.path.join("utils", "_python_dispatch.py"), os.path.join("nn", "modules", "module.py"))
+
+
 def has_line_of_model(location: Any, root: str) -> bool:
     """Whether a guard was made where a line of Python that is not PyTorch's own asks for it."""
     frame: Any = getattr(location, "framework_loc", None)
     return getattr(location, "maybe_user_loc", None) is not None or not _inside(str(getattr(frame, "filename", "")), root)
 
 
-def is_of_operator(location: Any, root: str) -> bool:
-    """Whether a guard is the constraint of an operator, and no branch of the model."""
+def origin_of(location: Any, root: str) -> str:
+    """What asked for a guard: `program`, a branch of the model; `operator`, a constraint; `dispatcher`, what is in C++."""
     frame: Any = getattr(location, "framework_loc", None)
     if not hasattr(frame, "filename") or not _inside(frame.filename, root):
-        return False
+        return "program"
     relative = os.path.relpath(frame.filename, root)
-    if any(relative == part or relative.startswith(part + os.sep) for part in _CHECKS):
+    if _is_check(relative, frame.name):
+        return "operator"
+    is_call = _is_of(relative, _CALLS) and getattr(location, "maybe_user_loc", None) is None
+    return "dispatcher" if is_call else "program"
+
+
+def _is_of(relative: str, parts: tuple[str, ...]) -> bool:
+    return any(relative == part or relative.startswith(part + os.sep) for part in parts)
+
+
+def _is_check(relative: str, function: str) -> bool:
+    if _is_of(relative, _CHECKS):
         return True
-    return relative.startswith("_refs" + os.sep) and frame.name in _SHAPES
+    return relative.startswith("_refs" + os.sep) and function in _SHAPES
