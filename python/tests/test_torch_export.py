@@ -99,6 +99,44 @@ def test_a_constraint_of_an_operator_that_is_asked_twice_is_one():
     assert guards(in_function) == ["program"]
 
 
+class Stages(torch.nn.Module):
+    """The norm over the last axis makes PyTorch ask whether the second stage has one pixel, and take 16 for the smallest image."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.norm, self.second = torch.nn.Conv2d(1, 4, 4, 4), torch.nn.LayerNorm(4), torch.nn.Conv2d(4, 2, 2, 2)
+
+    def forward(self, x):
+        normed = self.norm(self.first(x).permute(0, 2, 3, 1))
+        return self.second(normed.permute(0, 3, 1, 2))
+
+
+def test_a_bound_that_a_check_of_pytorch_made_is_not_required():
+    model = Stages().eval()
+    dynamic = ({0: torch.export.Dim.DYNAMIC, 2: torch.export.Dim.DYNAMIC, 3: torch.export.Dim.DYNAMIC},)
+    with torch.no_grad():
+        module = relaxc.compile(torch.export.export(model, (torch.ones(2, 1, 32, 48),), dynamic_shapes=dynamic), backend="interpreter")
+        for shape in ((1, 1, 8, 9), (2, 1, 15, 16), (0, 1, 8, 8)):
+            x = torch.randn(shape)
+            torch.testing.assert_close(torch.from_dlpack(module(x)), model(x))
+    with pytest.raises(relaxc.Trap, match="conv2d"):
+        module(torch.ones(1, 1, 7, 8))
+
+
+def test_a_bound_that_the_caller_declares_is_required():
+    rows = torch.export.Dim("rows", min=4)
+    program = torch.export.export(Doubled(), (torch.ones(6, 3),), dynamic_shapes=({0: rows},))
+    module = relaxc.compile(program, backend="interpreter")
+    assert module(torch.ones(4, 3)).shape == (4, 3)
+    with pytest.raises(relaxc.Trap, match="4"):
+        module(torch.ones(3, 3))
+
+
+class Doubled(torch.nn.Module):
+    def forward(self, x):
+        return x + x
+
+
 def branching(x):
     return x * 2 if x.shape[0] != 2 else x - 1
 

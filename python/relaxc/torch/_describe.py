@@ -208,8 +208,8 @@ class _Walk:
             if str(symbol) not in used:
                 continue
             lower, upper = bounds(value_range)
-            if str(symbol) in checked and self.is_of_program(symbol):
-                # The guard checks it, and says in which line.
+            narrowed = getattr(self.shape_env(), "var_to_range_sloc", {}).get(symbol)
+            if self.is_by_guard(str(symbol) in checked, getattr(narrowed, "lower", None)):
                 lower = None
             symbols.append({"name": str(symbol), "lower": lower, "upper": upper})
         return {
@@ -226,12 +226,15 @@ class _Walk:
             "notes": self.notes,
         }
 
-    def is_of_program(self, symbol: Any) -> bool:
-        """Whether a line of the model narrowed the lower bound of a symbol."""
-        places = getattr(self.shape_env(), "var_to_range_sloc", {})
-        frame = getattr(getattr(places.get(symbol), "lower", None), "framework_loc", None)
-        file = getattr(frame, "filename", None)
-        return file is not None and not file.startswith(self.root)
+    def is_by_guard(self, has_guard: bool, location: Any) -> bool:
+        """Whether what narrowed a lower bound is a guard of the model, which is checked with its line, or a constraint of an operator, which
+        checks what it needs.
+        """
+        file = getattr(getattr(location, "framework_loc", None), "filename", None)
+        if file is None:
+            return False
+        is_of_model = not file.startswith(self.root)
+        return has_guard if is_of_model else _places.origin_of(location, self.root) == "operator"
 
     def shape_env(self) -> Any:
         return getattr(self.fake_mode, "shape_env", None)
