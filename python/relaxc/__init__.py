@@ -39,7 +39,9 @@ from ._native import Function, Module, Tensor, __version__
 from ._passes import RewriteStep, RewrittenRegion, Rewritten, Version, Versions, grad, opt, rewrite, versions
 from ._passes import rule_list as _rule_list
 from ._passes import warn_of_unproved as _warn_of_unproved
+from ._sharding import Sharding, shard
 from ._sources import given as _given
+from ._training import Step, Trained, train
 
 __all__ = [
     "ArgumentError",
@@ -63,7 +65,10 @@ __all__ = [
     "RewriteStep",
     "Rewritten",
     "RewrittenRegion",
+    "Sharding",
+    "Step",
     "Tensor",
+    "Trained",
     "Trap",
     "UnprovedRuleWarning",
     "UnsupportedError",
@@ -79,7 +84,9 @@ __all__ = [
     "prove",
     "rewrite",
     "run",
+    "shard",
     "text",
+    "train",
     "versions",
 ]
 

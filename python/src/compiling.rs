@@ -51,6 +51,12 @@ pub(crate) struct Origin {
     params: Option<PathBuf>,
 }
 
+impl Origin {
+    pub(crate) fn of_file(path: PathBuf) -> Self {
+        Self { text: None, path: Some(path), params: None }
+    }
+}
+
 /// How it is compiled.
 #[derive(FromPyObject)]
 pub(crate) struct Wishes {
@@ -81,7 +87,7 @@ impl Wishes {
 /// Values of constants, by name.
 pub(crate) type Externals = BTreeMap<Name, Tensor>;
 
-fn file_error(error: impl std::fmt::Display) -> Failure {
+pub(crate) fn file_error(error: impl std::fmt::Display) -> Failure {
     Failure::new(Class::File, error)
 }
 
@@ -114,7 +120,7 @@ fn read(origin: &Origin) -> Result<(Program, Externals), Failure> {
 }
 
 /// The text of a file.
-fn source_of(name: &str, bytes: &[u8]) -> Result<Source, Failure> {
+pub(crate) fn source_of(name: &str, bytes: &[u8]) -> Result<Source, Failure> {
     if bytes.len() > FILE_BYTES {
         return Err(file_error(format!("cannot read {name}: it is too large")));
     }
@@ -271,20 +277,25 @@ pub(crate) struct Built {
     compiler: String,
 }
 
+/// A C compiler by its command, and the cache of what it made.
+pub(crate) fn toolchain(command: Option<&str>, check: KernelCheck) -> Result<Toolchain, Failure> {
+    let cache = cache().map_err(|why| Failure::new(Class::Compiler, why))?;
+    let compiler = Compiler::named(command.unwrap_or_default())
+        .and_then(|compiler| compiler.probing(cache))
+        .map_err(|error| Failure::new(Class::Compiler, error))?;
+    Ok(Toolchain { compiler, cache: cache.clone(), check })
+}
+
 /// Compiles a program with the values of its constants.
 pub(crate) fn built(
     program: &Program,
     values: &Arc<Externals>,
     wishes: &Wishes,
 ) -> Result<(Built, Told), Failure> {
-    let command = wishes.compiler.as_deref().unwrap_or_default();
-    let cache = cache().map_err(|why| Failure::new(Class::Compiler, why))?;
-    let compiler = Compiler::named(command).and_then(|compiler| compiler.probing(cache));
-    let compiler = compiler.map_err(|error| Failure::new(Class::Compiler, error))?;
-    let described = format!("{}: {}", compiler.command(), compiler.version());
     let numerics = if wishes.exact { Numerics::Exact } else { Numerics::Reassociated };
     let check = if wishes.kernel_check { KernelCheck::default() } else { KernelCheck::Off };
-    let toolchain = Toolchain { compiler, cache: cache.clone(), check };
+    let toolchain = toolchain(wishes.compiler.as_deref(), check)?;
+    let described = format!("{}: {}", toolchain.compiler.command(), toolchain.compiler.version());
     let mut target = Target::of(Device::Cpu, numerics).by(toolchain);
     let mut told = Told::default();
     if let Some(rules) = &wishes.rules {
@@ -323,7 +334,7 @@ pub(crate) fn failed(program: &Program, failed: Failed) -> Failure {
     }
 }
 
-fn refusal(program: &Program, error: CompileError) -> Failure {
+pub(crate) fn refusal(program: &Program, error: CompileError) -> Failure {
     match error {
         CompileError::Pass(error) => failed(program, *error),
         CompileError::Build(BuildError::Program(unsupported)) => {

@@ -65,6 +65,12 @@ impl Failure {
         Self { cause: Some(cause), ..self }
     }
 
+    /// A mistake in a file that is no program, at its place.
+    pub(crate) fn at(source: &Source, span: Span, message: String, help: Option<String>) -> Self {
+        let notes = help.into_iter().collect();
+        Self { place: Some(place(source, span)), notes, ..Self::new(Class::Program, message) }
+    }
+
     /// A program that is wrong. Its place is that of the first error.
     pub(crate) fn program(source: &Source, diagnostics: &[Diagnostic]) -> Self {
         let found: Vec<Finding> =

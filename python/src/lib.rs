@@ -13,7 +13,9 @@ mod modules;
 mod outputs;
 mod passes;
 mod proving;
+mod sharding;
 mod strided;
+mod training;
 
 use pyo3::prelude::*;
 
@@ -36,6 +38,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(passes::grad, module)?)?;
     module.add_function(wrap_pyfunction!(passes::rewrite, module)?)?;
     module.add_function(wrap_pyfunction!(passes::versions, module)?)?;
+    module.add_function(wrap_pyfunction!(sharding::shard, module)?)?;
+    module.add_function(wrap_pyfunction!(training::train, module)?)?;
     module.add_function(wrap_pyfunction!(proving::prove, module)?)?;
     module.add_function(wrap_pyfunction!(proving::solver, module)?)
 }
