@@ -2,7 +2,7 @@
 
     cargo build --release -p relax-cli -p relax-capi
     python3 -m venv peers && peers/bin/pip install numpy scipy onnx onnxruntime torch jax iree-base-compiler \\
-        iree-base-runtime apache-tvm
+        iree-base-runtime apache-tvm ./python
     peers/bin/python bench/peers/run.py [--threads 1,2] [--against NAME,...] [WORKLOAD...]
 
 Needs numpy, scipy and onnx; a competitor that is not installed, refuses a workload or gives something else is left out, with a line
@@ -35,9 +35,11 @@ from workloads import WORKLOADS  # noqa: E402
 
 # Who, and which package tells the version.
 AGAINST = {
-    "numpy": "numpy", "onnxruntime": "onnxruntime", "torch": "torch", "torch.compile": "torch", "jax": "jax",
+    "relaxc": "relaxc", "numpy": "numpy", "onnxruntime": "onnxruntime", "torch": "torch", "torch.compile": "torch", "jax": "jax",
     "iree": "iree-base-compiler", "tvm": "apache-tvm",
 }
+# By C and by Python; neither is a peer of the other.
+OURS = ("relax", "relaxc")
 TURNS, TURN, PAUSE = 10, 0.04, 0.05
 PATIENCE = 300
 SAME = 1e-4
@@ -128,7 +130,7 @@ def times_of(np, competitors, case, wanted):
             times[competitor.name] = min(times[competitor.name], answer["seconds"] if answer else math.inf)
         best = min(times.values(), default=math.inf)
         far = 1.5 if turn >= 2 else 4
-        racing = [c for c in racing if c.name == "relax" or times[c.name] < far * best]
+        racing = [c for c in racing if c.name in OURS or times[c.name] < far * best]
     return times
 
 
@@ -144,7 +146,7 @@ def measure(np, name, threads, folder, names, limits, rows):
         limit = max(workload.work(**case) / limits[0] / 1e9, size / limits[1] / 1e9)
         shown = [f"{times[who] * 1e6:.1f}" if math.isfinite(times.get(who, math.inf)) else "–" for who in names]
         ours = times.get("relax", math.nan)
-        peers = {who: t for who, t in times.items() if who != "relax"}
+        peers = {who: t for who, t in times.items() if who not in OURS}
         first = min(peers, key=peers.get, default="nobody")
         rows.append((name, peers.get(first, math.nan) / ours, limit / ours))
         where = ", ".join(f"{dim} = {value}" for dim, value in case.items())

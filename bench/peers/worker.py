@@ -87,6 +87,23 @@ class Ours:
         return copies
 
 
+class OfPython:
+    """The Python package on the same file: arrays of NumPy by the buffer protocol."""
+
+    def __init__(self, name, folder, threads):
+        import relaxc
+        self.module = relaxc.compile(os.path.join(folder, f"{name}.onnx"), threads=threads)
+
+    def prepare(self, inputs):
+        arguments = list(inputs.values())
+        self.call = lambda: self.module(*arguments)
+        return self.call
+
+    def results(self):
+        found = self.call()
+        return [value.numpy() for value in (found if isinstance(found, tuple) else [found])]
+
+
 class OfNumpy:
     def __init__(self, name, folder, threads):
         from scipy.special import erf
@@ -222,7 +239,7 @@ class OfTvm:
 
 
 COMPETITORS = {
-    "relax": Ours, "numpy": OfNumpy, "onnxruntime": OfOnnxruntime, "torch": OfTorch, "torch.compile": OfTorchCompile,
+    "relax": Ours, "relaxc": OfPython, "numpy": OfNumpy, "onnxruntime": OfOnnxruntime, "torch": OfTorch, "torch.compile": OfTorchCompile,
     "jax": OfJax, "iree": OfIree, "tvm": OfTvm,
 }
 
