@@ -6,6 +6,7 @@ mod backends;
 mod checked_object;
 mod compile;
 pub mod differential;
+pub mod equivalence;
 mod evaluation;
 pub mod file_kind;
 mod kernel_check;

@@ -16,7 +16,7 @@ import warnings
 from typing import Any, Mapping, NamedTuple, Sequence
 
 from . import _compilers, _html, _native
-from ._comparing import Comparison, Difference
+from ._comparing import Comparison, Difference, Equivalence, FunctionEquivalence, equiv
 from ._comparing import compared as _compared
 from ._errors import (
     ArgumentError,
@@ -50,10 +50,12 @@ __all__ = [
     "CompilerError",
     "Diagnostic",
     "Difference",
+    "Equivalence",
     "Error",
     "FallbackWarning",
     "FileError",
     "Function",
+    "FunctionEquivalence",
     "InternalError",
     "LeftToRunTime",
     "LimitError",
@@ -77,6 +79,7 @@ __all__ = [
     "check",
     "compile",
     "diff",
+    "equiv",
     "grad",
     "info",
     "load",

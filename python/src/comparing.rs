@@ -7,6 +7,7 @@ use relax_driver::differential::{
     Difference, Files, Integers, Known, Other, Routes, Tally, all_externals, common, of_module,
     of_text,
 };
+use relax_driver::equivalence::{Trust, alone, findings};
 use relax_program::compare::Relation;
 use relax_program::frontend::{Program, print_and_parse};
 use relax_program::rounding::perturbed_values;
@@ -56,6 +57,68 @@ fn compared(
     wishes: &Wishes,
     cases: &Cases,
 ) -> Result<Compared, Failure> {
+    let (routes, names) = routed(origin, other, wishes, cases)?;
+    let mut tally = Tally::default();
+    let difference = names.iter().find_map(|name| routes.function(name, &mut tally, &mut |_| {}));
+    let verdict = if difference.is_some() { "different" } else { tally.verdict() };
+    Ok((verdict, counts(&tally), difference.map(|found| shown(&routes.left, &found))))
+}
+
+/// For each function its name, the verdict, how it is proved or why not, and counts; or a difference, or a function that only one has.
+type Equivalence = (
+    Vec<(String, &'static str, String, BTreeMap<&'static str, u32>)>,
+    Option<Found>,
+    Option<String>,
+);
+
+#[pyfunction]
+pub(crate) fn equiv(
+    py: Python<'_>,
+    origin: Origin,
+    other: Origin,
+    wishes: Wishes,
+    cases: Cases,
+) -> PyResult<Equivalence> {
+    py.detach(|| judged(&origin, &other, &wishes, &cases)).map_err(|failure| failure.raised(py))
+}
+
+fn judged(
+    origin: &Origin,
+    other: &Origin,
+    wishes: &Wishes,
+    cases: &Cases,
+) -> Result<Equivalence, Failure> {
+    let (mut routes, names) = routed(origin, Some(other), wishes, cases)?;
+    if let Other::Text { module, relation, wide, .. } = &mut routes.other {
+        (*relation, *wide) = (Relation::Equal, None);
+        if let (None, Some(why)) = (&cases.entry, alone(&routes.left, module)) {
+            return Ok((Vec::new(), None, Some(why)));
+        }
+    }
+    let mut tallies = Vec::new();
+    for name in names {
+        let mut tally = Tally::default();
+        if let Some(found) = routes.function(&name, &mut tally, &mut |_| {}) {
+            return Ok((Vec::new(), Some(shown(&routes.left, &found)), None));
+        }
+        tallies.push((name, tally));
+    }
+    let (found, _) =
+        findings(&routes, tallies).map_err(|why| Failure::new(Class::Internal, why))?;
+    let each = found.iter().map(|one| {
+        let verdict = one.verdict(Trust::Rules).word();
+        (one.function.to_string(), verdict, one.how(), counts(&one.tally))
+    });
+    Ok((each.collect(), None, None))
+}
+
+/// The two routes, and the functions that are compared.
+fn routed(
+    origin: &Origin,
+    other: Option<&Origin>,
+    wishes: &Wishes,
+    cases: &Cases,
+) -> Result<(Routes, Vec<Name>), Failure> {
     let (program, values) = given(origin)?;
     let inputs = if is_model(origin) { Integers::OftenIndices } else { Integers::Signed };
     let (other, externals, names) = match other {
@@ -90,10 +153,7 @@ fn compared(
         random_constants: false,
         files,
     };
-    let mut tally = Tally::default();
-    let difference = names.iter().find_map(|name| routes.function(name, &mut tally, &mut |_| {}));
-    let verdict = if difference.is_some() { "different" } else { tally.verdict() };
-    Ok((verdict, counts(&tally), difference.map(|found| shown(&routes.left, &found))))
+    Ok((routes, names))
 }
 
 fn random(

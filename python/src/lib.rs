@@ -34,6 +34,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(compiling::compiler_version, module)?)?;
     module.add_function(wrap_pyfunction!(compiling::write_params, module)?)?;
     module.add_function(wrap_pyfunction!(comparing::diff, module)?)?;
+    module.add_function(wrap_pyfunction!(comparing::equiv, module)?)?;
     module.add_function(wrap_pyfunction!(passes::opt, module)?)?;
     module.add_function(wrap_pyfunction!(passes::grad, module)?)?;
     module.add_function(wrap_pyfunction!(passes::rewrite, module)?)?;

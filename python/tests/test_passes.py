@@ -140,3 +140,31 @@ def test_diff_where_nothing_is_compared():
 def test_arguments_of_diff_that_are_none(arguments, part):
     with pytest.raises(relaxc.ArgumentError, match=part):
         relaxc.diff(NORM, **arguments)
+
+
+SUM = """
+def main(x: Tensor(("n", "m"), "f32"), y: Tensor(("n", "m"), "f32")):
+    return {body}
+"""
+
+
+def test_equal_programs_are_proved_to_be_so():
+    same = relaxc.equiv(SUM.format(body="add(x, y)"), SUM.format(body="add(y, x)"), cases=10)
+    assert same and [one.verdict for one in same.functions] == ["equal"] and same.functions[0].how == "proved"
+    assert "proved" in same._repr_html_()
+
+
+def test_programs_that_differ_have_a_case():
+    found = relaxc.equiv(SUM.format(body="add(x, y)"), SUM.format(body="subtract(x, y)"))
+    assert not found and found.difference is not None and found.difference.function == "main"
+    assert found.difference.dims["n"] >= 1 and "different" in found._repr_html_()
+    # Equal up to rounding is not equal.
+    assert not relaxc.equiv(SUM.format(body="add(add(x, y), x)"), SUM.format(body="add(add(x, x), y)"))
+
+
+def test_a_function_that_one_program_has_alone():
+    more = SUM.format(body="add(x, y)")
+    found = relaxc.equiv(more, more + more.replace("main", "second"))
+    assert not found and found.alone == "only the second program has `second`"
+    with pytest.raises(relaxc.ArgumentError, match="at least one case"):
+        relaxc.equiv(more, more, cases=0)
