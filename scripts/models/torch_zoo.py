@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Compares architectures of PyPI's transformers, exported by torch.export and compiled once by relaxc, with PyTorch at eight shapes:
+"""Compares architectures of PyPI's transformers, torchvision and timm, exported by torch.export and compiled once by relaxc, with PyTorch at eight shapes:
 
-    scripts/models/torch_zoo.py [NAME ...] [--all] [--page FILE] [--interpret]
+    scripts/models/torch_zoo.py [NAME ...] [--all] [--images] [--page FILE] [--interpret]
 
-Random weights, small configurations (zoo_models.py); batches of 0 and 1 and a length of 1 are among the shapes. PyTorch in f64 judges: a difference
-may be twice that of PyTorch in f32, plus 1e-6 of the largest element. It needs the package relaxc and the packages of
+Random weights, small configurations (zoo_models.py, image_zoo.py); batches of 0 and 1 and a length of 1 are among the shapes. PyTorch in f64 judges: a difference
+may be twice that of PyTorch in f32, plus 1e-6 of the largest element. `another branch` is a shape for which the model takes another branch than in
+the trace; PyTorch's exported program refuses it too. It needs the package relaxc and the packages of
 zoo_requirements.txt. The exit code is 1 where a result differs or a model is not compiled.
 """
 
@@ -19,6 +20,7 @@ import warnings
 import torch
 from torch.utils import _pytree as pytree
 
+import image_zoo
 import relaxc
 import zoo_models
 
@@ -61,9 +63,17 @@ def wide(inputs):
     return {name: value.double() if value.is_floating_point() else value for name, value in inputs.items()}
 
 
+def made(name):
+    """The model, its inputs, and the shapes that are compared."""
+    if name in zoo_models.MODELS:
+        kind, arguments = FIXED.get(name, zoo_models.MODELS[name][1:])
+        return zoo_models.Flat(zoo_models.build(name), arguments), kind, shapes_of(kind)
+    kind = image_zoo.MODELS[name][1]
+    return image_zoo.build(name), kind, kind.shapes[1]
+
+
 def compared(name, backend):
-    kind, arguments = FIXED.get(name, zoo_models.MODELS[name][1:])
-    flat = zoo_models.Flat(zoo_models.build(name), arguments)
+    flat, kind, shapes = made(name)
     row = {"name": name, "seconds": 0.0, "cells": [], "reason": "", "right": False}
     with torch.no_grad():
         try:
@@ -81,14 +91,26 @@ def compared(name, backend):
             row["reason"] = f"not compiled: {first_line(error)}"
             return row
         judge = copy.deepcopy(flat).double()
-        for shape in shapes_of(kind):
-            row["cells"].append(cell(flat, judge, module, kind.inputs(*shape)))
+        for shape in shapes:
+            row["cells"].append(cell((flat, judge, exported, module), kind.inputs(*shape), shape))
     row["right"] = all(good for _, good in row["cells"])
     return row
 
 
-def cell(flat, judge, module, inputs):
+def takes_another_branch(exported, inputs, shape, trap):
+    """Whether a trap is a guard of the model that PyTorch's exported program checks too. Of sizes of 0 and 1 it refuses all."""
+    if "the model was exported for" not in trap.message or min(shape) < 2:
+        return False
+    try:
+        exported.module()(**inputs)
+    except Exception:
+        return True
+    return False
+
+
+def cell(programs, inputs, shape):
     """What became of one shape, and whether it is right."""
+    flat, judge, exported, module = programs
     try:
         expected = tensors(flat(**inputs))
         exact = tensors(judge(**wide(inputs)))
@@ -98,8 +120,11 @@ def cell(flat, judge, module, inputs):
         found = module(*inputs.values())
         found = [torch.from_dlpack(one) for one in (found if isinstance(found, tuple) else (found,))]
     except relaxc.Trap as trap:
-        said = "PyTorch fails" if isinstance(expected, Exception) else f"trap {trap.code}"
-        return said, isinstance(expected, Exception)
+        if isinstance(expected, Exception):
+            return "PyTorch fails", True
+        if takes_another_branch(exported, inputs, shape, trap):
+            return "another branch", True
+        return f"trap {trap.code}", False
     if isinstance(expected, Exception):
         return "PyTorch fails", True
     worst = max(map(ratio, found, expected, exact)) if len(found) == len(expected) else float("inf")
@@ -115,13 +140,15 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", default=NAMES)
     parser.add_argument("--page")
-    parser.add_argument("--all", action="store_true", help="all architectures of zoo_models.py")
+    parser.add_argument("--all", action="store_true", help="all architectures of transformers (zoo_models.py)")
+    parser.add_argument("--images", action="store_true", help="all architectures of torchvision and timm (image_zoo.py)")
     parser.add_argument("--interpret", action="store_true")
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     lines = ["| architecture | compile, s | error by what is allowed, at each of 8 shapes | reason |", "|---|---|---|---|"]
     good = True
-    for name in list(zoo_models.MODELS) if args.all else args.names or NAMES:
+    names = list(zoo_models.MODELS) * args.all + list(image_zoo.MODELS) * args.images
+    for name in names or args.names or NAMES:
         row = compared(name, "interpreter" if args.interpret else None)
         good &= row["right"]
         cells = ", ".join(text for text, _ in row["cells"])

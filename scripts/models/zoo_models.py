@@ -188,7 +188,7 @@ class Flat(torch.nn.Module):
 
 
 def build(name):
-    """The model with random weights. Norms have other weights than 1, so that what scales is seen."""
+    """The model of transformers with random weights."""
     changed, _, _ = MODELS[name]
     torch.manual_seed(1)
     config = transformers.AutoConfig.for_model(name, **changed)
@@ -198,6 +198,11 @@ def build(name):
         model = transformers.CLIPVisionModel(config)
     else:
         model = transformers.AutoModel.from_config(config)
+    return randomized(model)
+
+
+def randomized(model):
+    """The model for inference, with other random weights. Norms have other weights than 1, so that what scales is seen."""
     for parameter in model.parameters():
         if parameter.dim() > 1:
             torch.nn.init.normal_(parameter, 0.0, parameter[0].numel() ** -0.5)
