@@ -1,8 +1,9 @@
 /* Products of rounded rows by the dot instruction for bytes.
 
-   Roofline of a core with 512-bit vectors that issues one dot product of 64 bytes a cycle: one row takes 13 instructions for 64
-   bytes of weights of 4 bits, and of Q4_K 5 more for scales and minimums, less than memory takes to give them; with many rows 8 of 10
-   vector operations on the busiest port are dot products, with minimums 8 of 11. */
+   Roofline of a core with 512-bit vectors that reads two of them a cycle and issues one or two dot products of 64 bytes: one row takes 13
+   instructions for 64 bytes of weights of 4 bits, and of Q4_K 5 more for scales and minimums, less than memory takes to give them. With
+   many rows, a group of a row and 16 columns is 8 dot products, but as many reads of x and 4 more, 6 cycles; with 32 columns it is
+   16 dot products and 12 reads, 8 cycles where two dot products are issued. */
 
 /* Tests define RX_NO_VNNI and RX_NO_AVX2, so that each text runs on one processor. */
 #if !defined RX_NO_VNNI && defined __AVX512VNNI__ && defined __AVX512BW__ && defined __AVX512VL__ && defined __AVX512DQ__ && defined __F16C__
@@ -308,56 +309,83 @@ RX_INLINE void rx_transpose_factors(const rx_block_format *f, const rx_rounded_j
     for (int r = 0; r < 16; r++) to[r] = _mm512_castsi512_ps(square[r]);
 }
 
-/* One group of 16 rows of weights, with a number of rows of x. */
-RX_INLINE void rx_rounded_group(const rx_block_format *f, const __m512i *words, __m512 scale, __m512 minimum, int64_t rows, const int8_t *x,
-                                const int32_t *less, const float *x_scale, const float *least, __m512 *sums) {
-    __m512i w[8];
-    RX_UNROLL(8)
-    for (int k = 0; k < f->group / 4; k++) w[k] = words[k];
-    for (int64_t i = 0; i < rows; i++, x += f->group) {
-        __m512i sum = f->zero ? _mm512_set1_epi32(less[i]) : _mm512_setzero_si512();
+/* One group of `tiles` times 16 rows of weights, with a number of rows of x: four terms of x are read for all of them. What belongs to
+   a tile lies `padded` groups behind what belongs to the one before. */
+RX_INLINE void rx_rounded_group(const rx_block_format *f, const int tiles, const __m512i *words, const __m512 *scales, const __m512 *least_of_w,
+                                int64_t padded, int64_t rows, const int8_t *x, const int32_t *less, const float *x_scale, const float *least,
+                                __m512 *sums) {
+    const int each = f->group / 4;
+    __m512i w[2][8];
+    __m512 scale[2], minimum[2];
+    RX_UNROLL(2)
+    for (int t = 0; t < tiles; t++) {
         RX_UNROLL(8)
-        for (int k = 0; k < f->group / 4; k++) {
+        for (int k = 0; k < each; k++) w[t][k] = words[t * padded * each + k];
+        scale[t] = scales[t * padded];
+        if (f->minimum) minimum[t] = least_of_w[t * padded];
+    }
+    for (int64_t i = 0; i < rows; i++, x += f->group) {
+        __m512i sum[2];
+        RX_UNROLL(2)
+        for (int t = 0; t < tiles; t++) sum[t] = f->zero ? _mm512_set1_epi32(less[i]) : _mm512_setzero_si512();
+        RX_UNROLL(8)
+        for (int k = 0; k < each; k++) {
             int32_t four;
             memcpy(&four, x + 4 * k, 4);
-            sum = _mm512_dpbusd_epi32(sum, w[k], _mm512_set1_epi32(four));
+            RX_UNROLL(2)
+            for (int t = 0; t < tiles; t++) sum[t] = _mm512_dpbusd_epi32(sum[t], w[t][k], _mm512_set1_epi32(four));
         }
-        __m512 total = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum), _mm512_mul_ps(scale, _mm512_set1_ps(x_scale[i])), sums[i]);
-        if (f->minimum) total = _mm512_fmadd_ps(minimum, _mm512_set1_ps(least[i]), total);
-        sums[i] = total;
+        RX_UNROLL(2)
+        for (int t = 0; t < tiles; t++) {
+            __m512 *own = sums + t * RX_TOGETHER + i;
+            __m512 total = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum[t]), _mm512_mul_ps(scale[t], _mm512_set1_ps(x_scale[i])), *own);
+            if (f->minimum) total = _mm512_fmadd_ps(minimum[t], _mm512_set1_ps(least[i]), total);
+            *own = total;
+        }
     }
 }
 
-/* Columns j to `end`, 16 at once; of the rows beyond the last one that one again. The first rows of x meet each chunk as soon as it is
-   transposed. */
-RX_INLINE int rx_rounded_tiles(const rx_block_format *f, const rx_rounded_job *job, int64_t j, int64_t end) {
+/* `tiles` times 16 columns from j on; of the rows of weights beyond the last one that one again. The first rows of x meet each chunk as
+   soon as it is transposed. `words` has room for the tiles, their scales and minimums, and sums. */
+RX_INLINE void rx_rounded_tile(const rx_block_format *f, const rx_rounded_job *job, const int tiles, int64_t j, int64_t end, __m512i *words) {
     const int64_t groups = job->groups, padded = rx_padded(groups), each = f->group / 4, chunk = rx_chunk_terms(f->bits) / f->group;
-    __m512i *words = aligned_alloc(64, (size_t)(padded * each + 2 * padded + RX_TOGETHER) * 64);
-    if (words == NULL) return 1;
-    __m512 *scales = (__m512 *)(words + padded * each), *least = scales + padded, *sums = least + padded;
-    for (; j < end; j += 16) {
-        const uint8_t *next = job->w.data + (j + 16) * job->w.row;
-        const int lines = f->group * (f->bits == 8 ? 8 : 4) / RX_BLOCK;
-        int64_t of[16];
-        for (int r = 0; r < 16; r++) of[r] = j + r < end ? j + r : end - 1;
-        for (int64_t first = 0; first < job->m; first += RX_TOGETHER) {
-            const int64_t rows = job->m - first < RX_TOGETHER ? job->m - first : RX_TOGETHER, at = first * groups;
-            for (int64_t i = 0; i < rows; i++) sums[i] = _mm512_setzero_ps();
-            for (int64_t g = 0; g < groups; g++) {
-                if (first == 0) {
-                    if (g % 16 == 0) rx_transpose_factors(f, job, of, 0, g, scales + g);
-                    if (g % 16 == 0 && f->minimum) rx_transpose_factors(f, job, of, 2, g, least + g);
-                    if (g % chunk == 0) rx_transpose_chunk(f, job, of, g / chunk, words + g * each);
-                    for (int line = 0; line < lines; line++) __builtin_prefetch(next + (g * lines + line) * 64, 0, 2);
-                }
-                const int64_t from = at + g * rows;
-                rx_rounded_group(f, words + g * each, scales[g], f->minimum ? least[g] : scales[g], rows, (const int8_t *)job->x + from * f->group,
-                                 job->less + from, job->scale + from, job->least + from, sums);
+    __m512 *scales = (__m512 *)(words + tiles * padded * each), *least = scales + tiles * padded, *sums = least + tiles * padded;
+    const uint8_t *next = job->w.data + (j + tiles * 16) * job->w.row;
+    const int lines = tiles * f->group * (f->bits == 8 ? 8 : 4) / RX_BLOCK;
+    int64_t of[32];
+    for (int r = 0; r < tiles * 16; r++) of[r] = j + r < end ? j + r : end - 1;
+    for (int64_t first = 0; first < job->m; first += RX_TOGETHER) {
+        const int64_t rows = job->m - first < RX_TOGETHER ? job->m - first : RX_TOGETHER, at = first * groups;
+        for (int t = 0; t < tiles; t++)
+            for (int64_t i = 0; i < rows; i++) sums[t * RX_TOGETHER + i] = _mm512_setzero_ps();
+        for (int64_t g = 0; g < groups; g++) {
+            for (int t = 0; first == 0 && t < tiles; t++) {
+                const int64_t *own = of + 16 * t, to = t * padded + g;
+                if (g % 16 == 0) rx_transpose_factors(f, job, own, 0, g, scales + to);
+                if (g % 16 == 0 && f->minimum) rx_transpose_factors(f, job, own, 2, g, least + to);
+                if (g % chunk == 0) rx_transpose_chunk(f, job, own, g / chunk, words + to * each);
             }
-            const __mmask16 there = end - j < 16 ? (__mmask16)((1 << (end - j)) - 1) : (__mmask16)0xffff;
-            for (int64_t i = 0; i < rows; i++) _mm512_mask_storeu_ps(job->c + (first + i) * job->c_row + j, there, sums[i]);
+            for (int line = 0; first == 0 && line < lines; line++) __builtin_prefetch(next + (g * lines + line) * 64, 0, 2);
+            const int64_t from = at + g * rows;
+            rx_rounded_group(f, tiles, words + g * each, scales + g, least + g, padded, rows, (const int8_t *)job->x + from * f->group,
+                             job->less + from, job->scale + from, job->least + from, sums);
+        }
+        for (int t = 0; t < tiles; t++) {
+            const int64_t column = j + t * 16, left = end - column;
+            const __mmask16 there = left < 16 ? (__mmask16)((1 << left) - 1) : (__mmask16)0xffff;
+            for (int64_t i = 0; i < rows; i++)
+                _mm512_mask_storeu_ps(job->c + (first + i) * job->c_row + column, there, sums[t * RX_TOGETHER + i]);
         }
     }
+}
+
+/* Two tiles at once read x half as often as one; the last columns may be in one. */
+RX_INLINE int rx_rounded_tiles(const rx_block_format *f, const rx_rounded_job *job, int64_t j, int64_t end) {
+    const int64_t padded = rx_padded(job->groups);
+    __m512i *words = aligned_alloc(64, (size_t)(2 * padded * (f->group / 4 + 2) + 2 * RX_TOGETHER) * 64);
+    if (words == NULL) return 1;
+    for (; end - j > 16; j += 32) rx_rounded_tile(f, job, 2, j, end, words);
+    if (j < end) rx_rounded_tile(f, job, 1, j, end, words);
     free(words);
     return 0;
 }
