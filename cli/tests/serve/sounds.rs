@@ -152,7 +152,7 @@ fn what_is_no_sound_is_refused() {
     let other = sent(&server, &form(&[("model", b"other"), ("file", &sound)]), FORM);
     refused(other, 404, Some("model"), "`tiny`");
     let whole = form(&[("model", b"tiny"), ("file", &sound)]);
-    refused(sent(&server, &whole[..whole.len() - 9], FORM), 400, None, "within a part");
+    refused(sent(&server, &whole[..whole.len() - 9], FORM), 400, None, "incomplete data");
     refused(sent(&server, &whole, "content-type: application/json\r\n"), 415, None, "multipart");
     // A page of the web could send a form without asking.
     let page = format!("{FORM}origin: https://example.com\r\n");

@@ -3,7 +3,7 @@
 use super::answer::Head;
 use super::log::{Access, Log, now};
 use super::metrics::Metrics;
-use super::multipart::boundary;
+use super::multipart::{boundary, parts};
 use super::queue::{Input, Job, Queue};
 use super::refusal::{Refusal, object};
 use super::request::{Kind, Request, no_model};
@@ -265,7 +265,10 @@ async fn transcription(
     };
     let body = read(body, shared.max_body).await?;
     let reader = Arc::clone(&shared);
-    let request = blocking(move || Transcription::read(&body, &boundary, &reader)).await?;
+    let parts = parts(body, boundary).await.map_err(|why| {
+        Refusal::new(StatusCode::BAD_REQUEST, format!("the body is no form: {why}"))
+    })?;
+    let request = blocking(move || Transcription::read(parts, &reader)).await?;
     let form = request.form;
     let sequence = (request.asked(&shared), Input::Speech(request.speech));
     let events = admit(&shared, (shared.context, "file"), vec![sequence])?;

@@ -2,11 +2,11 @@
 
 use super::fields::Fields;
 use super::handlers::Shared;
-use super::multipart::parts;
+use super::multipart::Part;
 use super::refusal::Refusal;
 use super::request::{check_model, sampler};
 use crate::commands::generate::{Asked, Speech, suppressed};
-use axum::http::StatusCode;
+use axum::body::Bytes;
 use relax_llm::{Sampler, Sampling, Task};
 use serde_json::{Map, Number, Value};
 
@@ -40,11 +40,11 @@ const LITERALS: [&str; 2] = ["temperature", "stream"];
 
 impl Transcription {
     /// Reads a form. It may take long: all samples are converted.
-    pub(super) fn read(body: &[u8], boundary: &str, shared: &Shared) -> Result<Self, Refusal> {
+    pub(super) fn read(parts: Vec<Part>, shared: &Shared) -> Result<Self, Refusal> {
         let Some((speech_tokens, most)) = &shared.speech else {
             return Err(Refusal::field("model", "the model reads text only"));
         };
-        let (file, mut fields) = form(body, boundary)?;
+        let (file, mut fields) = form(parts)?;
         check_model(&mut fields, shared)?;
         let language = fields.text("language")?;
         let known = speech_tokens.prompt(language.as_deref(), Task::Transcribe);
@@ -62,7 +62,7 @@ impl Transcription {
         fields.end()?;
         let sampler = sampler(Sampling { temperature, ..Sampling::greedy() }, 0)?;
         let file = file.ok_or_else(|| Refusal::field("file", "`file` is missing"))?;
-        let speech = Speech::of_bytes(file, *most, language);
+        let speech = Speech::of_bytes(&file, *most, language);
         let speech = speech.map_err(|why| Refusal::field("file", format!("`file`: {why}")))?;
         Ok(Self { speech, form, sampler })
     }
@@ -84,9 +84,7 @@ impl Transcription {
 }
 
 /// The file, and the other fields as those of an object.
-fn form<'b>(body: &'b [u8], boundary: &str) -> Result<(Option<&'b [u8]>, Fields), Refusal> {
-    let bad = |why: String| Refusal::new(StatusCode::BAD_REQUEST, why);
-    let parts = parts(body, boundary).map_err(|why| bad(format!("the body is no form: {why}")))?;
+fn form(parts: Vec<Part>) -> Result<(Option<Bytes>, Fields), Refusal> {
     let (mut file, mut map) = (None, Map::new());
     for part in parts {
         let name = part.name;
@@ -94,7 +92,7 @@ fn form<'b>(body: &'b [u8], boundary: &str) -> Result<(Option<&'b [u8]>, Fields)
             file = Some(part.bytes);
             continue;
         }
-        let text = std::str::from_utf8(part.bytes)
+        let text = std::str::from_utf8(&part.bytes)
             .map_err(|_| Refusal::field(name.clone(), format!("`{name}` is not UTF-8")))?;
         let literal = text.parse::<Number>().map(Value::Number).ok();
         let literal = literal.or_else(|| text.parse::<bool>().map(Value::Bool).ok());
