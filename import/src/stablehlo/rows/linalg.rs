@@ -58,7 +58,6 @@ fn size_of(call: &Call, x: V) -> Done<i64> {
     }
 }
 
-/// Rows or columns from one on to another.
 fn turned(call: &mut Call, x: V) -> Done<V> {
     let rank = call.rank(x);
     let mut axes: Vec<i64> = (0..rank as i64).collect();
