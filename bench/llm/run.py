@@ -4,7 +4,7 @@ usage: python run.py MODEL.gguf [--relax PATH] [--threads 1,2] [--prefill 16,128
        python run.py MODEL.gguf --clients 1,2,4,8 [--relax PATH] [--threads 1,2] [--decode 16] [--activations q8,f32] [--output FILE.md]
 
 make_model.py makes a model. llama.cpp is measured where llama-cpp-python (PyPI, built from its source) can be imported, by this
-Python. Prompts are random tokens. Decoding is the median of 24 steps after a prompt of so many tokens. The machine should do nothing
+Python, and the products alone by onnxruntime's 4-bit operator (products.py) where onnx and onnxruntime can. Prompts are random tokens. Decoding is the median of 24 steps after a prompt of so many tokens. The machine should do nothing
 else; ratios say more than times.
 
 With --clients `relax serve` answers so many clients at once. Each sends a prompt of its own and gets 48 tokens as a stream. Tokens are counted
@@ -66,6 +66,15 @@ print({count} / first, 1 / median(steps) if steps else 0)
     return {"prefill_tokens_per_second": prefill, "decode_tokens_per_second": decode}
 
 
+def products(count, threads):
+    """Tokens a second of the products alone, by onnxruntime."""
+    command = [sys.executable, str(Path(__file__).with_name("products.py")), str(count), str(threads)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        sys.exit(f"onnxruntime: {done.stderr}")
+    return float(done.stdout)
+
+
 def rows(arguments):
     has_peer = importlib.util.find_spec("llama_cpp") is not None
     numbers = lambda text: [int(number) for number in text.split(",")]
@@ -89,6 +98,14 @@ def rows(arguments):
                 yield f"| {name} | {threads} | {activations} | {found[key]:.1f} | {share} | {cells[0]} | {cells[1]} |"
     yield ""
     yield f"Peak memory {found['peak_memory_bytes'] / 2**20:.0f} MiB with {found['weight_bytes'] / 2**20:.0f} MiB of weights, loaded in {found['loading_seconds']:.2f} s; {found['allocations_per_step']} allocations in the last step."
+    if not all(importlib.util.find_spec(name) for name in ["onnx", "onnxruntime"]):
+        return
+    yield ""
+    yield "| products of the model alone, by onnxruntime's MatMulNBits | " + " | ".join(f"{threads} threads" for threads in numbers(arguments.threads)) + " |"
+    yield "|---" * (1 + len(numbers(arguments.threads))) + "|"
+    for count in [1, *numbers(arguments.prefill)]:
+        cells = [f"{products(count, threads):.1f}" for threads in numbers(arguments.threads)]
+        yield f"| {count} rows, tokens/s | " + " | ".join(cells) + " |"
 
 
 class Client(threading.Thread):
