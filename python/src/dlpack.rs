@@ -1,22 +1,27 @@
-//! DLPack, version 1 and the form before it: torch, JAX and others. The layouts are those of `dlpack.h`.
+//! DLPack, version 1 and the form before it: torch, JAX and others. The layouts are those of `dlpack.h`. Types that have the
+//! C exchange interface export without a call of Python.
 
 use crate::errors::Failure;
 use crate::outputs::Tensor;
 use crate::strided::{Strided, dense_strides};
 use pyo3::exceptions::PyBufferError;
-use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyType};
+use pyo3::{ffi, intern};
 use relax_runtime::DType;
-use std::ffi::{CStr, c_void};
+use std::ffi::{CStr, c_int, c_void};
 use std::ptr::null_mut;
+use std::sync::{Mutex, PoisonError};
 
 // `kDLCPU`
 pub(crate) const CPU: i32 = 1;
 
 const PLAIN: &CStr = c"dltensor";
 const VERSIONED: &CStr = c"dltensor_versioned";
+const INTERFACE: &CStr = c"dlpack_exchange_api";
+/// Minor versions of a major one have the same layouts.
+const MAJOR: u32 = 1;
 const READ_ONLY: u64 = 1;
 const IS_COPIED: u64 = 2;
 
@@ -63,7 +68,26 @@ struct ManagedVersioned {
     tensor: DlTensor,
 }
 
-/// A tensor that was taken out of a capsule. Its deleter runs when this is dropped, by any thread.
+/// What all versions of the C exchange interface begin with. `previous` is one of an older version, or null.
+#[repr(C)]
+struct InterfaceHeader {
+    major: u32,
+    _minor: u32,
+    previous: *const InterfaceHeader,
+}
+
+/// Makes a managed tensor of an object of the type that has the interface. It returns 0, or raises an exception.
+type Export = unsafe extern "C" fn(*mut ffi::PyObject, *mut *mut ManagedVersioned) -> c_int;
+
+/// The C exchange interface of version 1, without the functions after the one that is called here.
+#[repr(C)]
+struct Interface {
+    _header: InterfaceHeader,
+    _allocate: *const c_void,
+    export: Option<Export>,
+}
+
+/// A tensor that its library gave away. Its deleter runs when this is dropped, by any thread.
 pub(crate) enum Taken {
     Plain(*mut c_void),
     Versioned(*mut c_void),
@@ -77,7 +101,7 @@ unsafe impl Sync for Taken {}
 impl Drop for Taken {
     fn drop(&mut self) {
         let _ = Python::try_attach(|_| match *self {
-            // SAFETY: whoever takes a tensor out of a capsule calls its deleter once.
+            // SAFETY: whoever takes a tensor calls its deleter once.
             Self::Plain(tensor) => unsafe {
                 let tensor = tensor.cast::<Managed>();
                 if let Some(deleter) = (*tensor).deleter {
@@ -95,8 +119,108 @@ impl Drop for Taken {
     }
 }
 
-/// The elements of what speaks DLPack. `method` is its `__dlpack__`.
-pub(crate) fn taken(method: &Bound<'_, PyAny>) -> Result<(Strided, Taken), Failure> {
+/// How objects of a type lend their elements.
+#[derive(Clone, Copy)]
+struct Lending {
+    /// The function of the C exchange interface. A subclass may have its own `__dlpack__`, so what it inherits does not count.
+    export: Option<Export>,
+    /// Whether there are the attributes of PyTorch's tensors that the interface does not check.
+    has_gradients: bool,
+    has_negation: bool,
+}
+
+impl Lending {
+    /// That of the type of an object. Those of the first types are kept, and the types with them.
+    fn of(object: &Bound<'_, PyAny>) -> Self {
+        static KNOWN: Mutex<Vec<(Py<PyType>, Lending)>> = Mutex::new(Vec::new());
+        const MOST: usize = 32;
+        let class = object.get_type();
+        let known = |all: &[(Py<PyType>, Self)]| {
+            all.iter().find(|(known, _)| known.is(&class)).map(|(_, lending)| *lending)
+        };
+        if let Some(lending) = known(&KNOWN.lock().unwrap_or_else(PoisonError::into_inner)) {
+            return lending;
+        }
+        // Without the lock: attributes of a type may be code of Python.
+        let has = |name| class.hasattr(name).unwrap_or(true);
+        let lending = Self {
+            export: interface(&class),
+            has_gradients: has("requires_grad"),
+            has_negation: has("is_neg"),
+        };
+        let mut all = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.len() < MOST && known(&all).is_none() {
+            all.push((class.clone().unbind(), lending));
+        }
+        lending
+    }
+}
+
+/// The elements of what speaks DLPack; none where the object does not.
+pub(crate) fn taken(object: &Bound<'_, PyAny>) -> Result<Option<(Strided, Taken)>, Failure> {
+    let py = object.py();
+    let lending = Lending::of(object);
+    // The elements are those in memory with the other sign, which PyTorch does not tell a consumer.
+    let is_negated = lending.has_negation
+        && object
+            .call_method0(intern!(py, "is_neg"))
+            .and_then(|answer| answer.is_truthy())
+            .unwrap_or(false);
+    // Where that has no answer, `__dlpack__` has one.
+    let requires_gradients = lending.has_gradients
+        && object
+            .getattr(intern!(py, "requires_grad"))
+            .and_then(|answer| answer.is_truthy())
+            .unwrap_or(true);
+    if let (Some(export), false, false) = (lending.export, is_negated, requires_gradients)
+        && let Some(taken) = exchanged(object, export)
+    {
+        return Ok(Some(taken));
+    }
+    let Ok(method) = object.getattr(intern!(py, "__dlpack__")) else { return Ok(None) };
+    let taken = asked(&method)?;
+    if is_negated {
+        return Err(Failure::argument(
+            "its negation is pending (negative bit): give `tensor.resolve_neg()`",
+        ));
+    }
+    Ok(Some(taken))
+}
+
+/// By the C exchange interface. It makes fewer checks than `__dlpack__` does: where anything is unusual it gives nothing, and
+/// `__dlpack__` says why.
+fn exchanged(object: &Bound<'_, PyAny>, export: Export) -> Option<(Strided, Taken)> {
+    let mut managed = null_mut();
+    // SAFETY: the object is of the type whose interface this is, and the GIL is held.
+    let status = unsafe { export(object.as_ptr(), &raw mut managed) };
+    if status != 0 || managed.is_null() {
+        drop(PyErr::take(object.py()));
+        return None;
+    }
+    versioned(managed).ok()
+}
+
+/// The function of the C exchange interface that a type itself has.
+fn interface(class: &Bound<'_, PyType>) -> Option<Export> {
+    let own = class.getattr("__dict__").ok()?;
+    let capsule = own.get_item("__dlpack_c_exchange_api__").ok()?;
+    // SAFETY: the capsule lives and the GIL is held; one of this name holds an interface that lives as long as the process.
+    // Only the header is read before its version is known.
+    unsafe {
+        if ffi::PyCapsule_IsValid(capsule.as_ptr(), INTERFACE.as_ptr()) == 0 {
+            return None;
+        }
+        let pointer = ffi::PyCapsule_GetPointer(capsule.as_ptr(), INTERFACE.as_ptr());
+        let mut header = pointer.cast_const().cast::<InterfaceHeader>();
+        while !header.is_null() && (*header).major != MAJOR {
+            header = (*header).previous;
+        }
+        if header.is_null() { None } else { (*header.cast::<Interface>()).export }
+    }
+}
+
+/// By `__dlpack__`.
+fn asked(method: &Bound<'_, PyAny>) -> Result<(Strided, Taken), Failure> {
     let failed =
         |cause: PyErr| Failure::argument(format!("its memory is not lent: {cause}")).because(cause);
     let py = method.py();
@@ -121,22 +245,27 @@ pub(crate) fn taken(method: &Bound<'_, PyAny>) -> Result<(Strided, Taken), Failu
         }
     };
     if let Some(tensor) = take(VERSIONED, c"used_dltensor_versioned") {
-        let taken = Taken::Versioned(tensor);
-        // SAFETY: the capsule held it, and it lives until it is deleted.
-        let managed = unsafe { &*tensor.cast::<ManagedVersioned>() };
-        if managed.major != 1 {
-            let version = managed.major;
-            return Err(Failure::argument(format!("it speaks version {version} of DLPack")));
-        }
-        return Ok((described(&managed.tensor)?, taken));
+        return versioned(tensor.cast());
     }
     if let Some(tensor) = take(PLAIN, c"used_dltensor") {
         let taken = Taken::Plain(tensor);
-        // SAFETY: the same.
+        // SAFETY: the capsule held it, and it lives until it is deleted.
         let managed = unsafe { &*tensor.cast::<Managed>() };
         return Ok((described(&managed.tensor)?, taken));
     }
     Err(Failure::argument("its `__dlpack__` gives no DLPack capsule"))
+}
+
+/// A tensor of version 1, which is deleted where it is refused.
+fn versioned(tensor: *mut ManagedVersioned) -> Result<(Strided, Taken), Failure> {
+    let taken = Taken::Versioned(tensor.cast());
+    // SAFETY: its library gave it away, and it lives until it is deleted.
+    let managed = unsafe { &*tensor };
+    if managed.major != MAJOR {
+        let version = managed.major;
+        return Err(Failure::argument(format!("it speaks version {version} of DLPack")));
+    }
+    Ok((described(&managed.tensor)?, taken))
 }
 
 /// `max_version=(1, 0)`, made once.
@@ -176,7 +305,11 @@ fn described(tensor: &DlTensor) -> Result<Strided, Failure> {
     let strides = strides.map(|strides| strides.iter().map(|&s| s as isize * size).collect());
     let offset = usize::try_from(tensor.offset).unwrap_or(0);
     let data = tensor.data.cast::<u8>().wrapping_add(offset).cast_const();
-    Ok(Strided { dtype: *dtype, shape, strides, data })
+    let strided = Strided { dtype: *dtype, shape, strides, data };
+    if tensor.data.is_null() && !strided.is_empty() {
+        return Err(Failure::argument("it has no memory, as a fake tensor has none"));
+    }
+    Ok(strided)
 }
 
 /// Type codes and bits of `dlpack.h`.
@@ -243,7 +376,7 @@ pub(crate) fn capsule<'py>(
         true => {
             let deleter = Some(delete_versioned as unsafe extern "C" fn(_));
             let tensor = described;
-            let made = ManagedVersioned { major: 1, minor: 0, context, deleter, flags, tensor };
+            let made = ManagedVersioned { major: MAJOR, minor: 0, context, deleter, flags, tensor };
             (Box::into_raw(Box::new(made)).cast::<c_void>(), VERSIONED)
         }
         false => {

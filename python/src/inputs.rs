@@ -4,7 +4,6 @@ use crate::errors::Failure;
 use crate::outputs::Tensor as Output;
 use crate::strided::Strided;
 use crate::{buffers, dlpack};
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyList, PyString, PyTuple};
 use relax_runtime::{DType, Number, Parameter, Tensor, Tuple, Value};
@@ -166,8 +165,7 @@ pub(crate) fn array(object: &Bound<'_, PyAny>, copies: &Copies) -> Result<Tensor
         };
         return tensor(strided, Box::new(loan), copies);
     }
-    if let Ok(method) = object.getattr(intern!(object.py(), "__dlpack__")) {
-        let (strided, loan) = dlpack::taken(&method)?;
+    if let Some((strided, loan)) = dlpack::taken(object)? {
         return tensor(strided, Box::new(loan), copies);
     }
     if object.hasattr("__array__").unwrap_or(false) {
