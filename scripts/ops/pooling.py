@@ -31,11 +31,12 @@ def windows(n, size, stride, dilation, before, after, ceil_mode):
     while start + reach <= n + before + after:
         result.append(start)
         start += stride
-    last = result[-1]
-    if ceil_mode and last + reach < n + before + after and start < n + before:
+    # The next one sticks out, by less than a stride; where none is whole it is the first one.
+    ends = result[-1] + reach if result else start + reach - stride
+    if ceil_mode and ends < n + before + after and start < n + before:
         result.append(start)
     # A window that is whole but starts in the padding at the end goes with ceil_mode, if it is the last.
-    elif ceil_mode and last >= n + before and last + reach == n + before + after:
+    elif ceil_mode and result and result[-1] >= n + before and ends == n + before + after:
         result.pop()
     places = [[start + i * dilation for i in range(size)] for start in result]
     return [([p - before for p in place if 0 <= p - before < n], sum(p < n + before + after for p in place)) for place in places]
@@ -140,6 +141,18 @@ def pooling(op, kind, spatial):
     special = np.zeros((1, 1, *space), np.float32)
     special[..., 0], special[..., 2], special[..., 4], special[..., 6] = np.inf, -np.inf, np.nan, -0.0
     f.function("special_values", [("x", tensor(["n", "c", *letters], "f32"))], f"{op}(x, 2)", [run("special_values", [special], pool(special, kind, 2))])
+    larger = {
+        "ceil_larger_than_data": ([2, 3], {"pool_size": 4, "strides": 3}), "ceil_larger_counts_padding": ([1, 2], {"pool_size": 5, "strides": 3, "padding": 1, "count_include_pad": True}),
+        "ceil_larger_dilated": ([2, 3], {"pool_size": 2, "strides": 4, "dilation": 3}), "ceil_starts_after_the_data": ([0, 2, 3], {"pool_size": 1, "strides": 2}),
+    }
+    for name, (extents, attributes) in larger.items():
+        attributes["ceil_mode"] = True
+        text = ", ".join(f"{k}={v}" for k, v in attributes.items())
+        for dtype in ("f32", "i32"):
+            case, whole = f"{name}_of_{dtype}", numbers(rng, dtype, 1, 2, *space)
+            parts = [whole[..., :extent] if spatial == 1 else whole[..., :extent, :extent] for extent in [0, *extents]]
+            cases = [run(case, [part], pool(part, kind, **{**counts, **attributes})) for part in parts[1:]]
+            f.function(case, [("x", tensor(["n", "c", *letters], dtype))], f"{op}(x, {text})", cases if 0 in extents else [*cases, trap(f"{op}/C4", case, [parts[0]])])
     f.function("of_object", [("x", "Object")], f"{op}(x, 2)", [run("of_object", [x], want), trap(f"{op}/C3", "of_object", [x[0]]), trap(f"{op}/kind", "of_object", ["shape(2)"])]
                + ([trap(f"{op}/C5", "of_object", [x > 0])] if kind == "avg" else []), f"Tensor(ndim={spatial + 2})")
     shape = [1, 2, *space]

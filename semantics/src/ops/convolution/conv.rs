@@ -179,7 +179,7 @@ fn infer_along(
         let (dim, size) = (&data[at + 2], &kernel[at + 2]);
         dims.push(match direction {
             Direction::Forward => {
-                let room = window.room(infer, "C7", at, dim, size)?;
+                let room = window.room(infer, "C7", at, dim, (size, 0))?;
                 window.count(infer, at, room)
             }
             Direction::Transposed => transposed(infer, &window, at, dim, size, extra[at])?,

@@ -44,19 +44,24 @@ const WINDOW: Constraint = constraint(
 const LAYOUTS: Constraint =
     constraint("C2", "layout and out_layout are orders of the letters NCW (2d: NCHW)");
 const RANK: Constraint = constraint("C3", "data has rank 3 (2d: rank 4)");
-const FITS: Constraint = constraint("C4", "a window, dilated, is not larger than the padded data");
+const FITS: Constraint = constraint(
+    "C4",
+    "a window, dilated, is not larger than the padded data; with ceil_mode it may be larger by less \
+     than its stride",
+);
 const NUMBERS: Constraint = constraint("C5", "data is not bool");
 static OF_MAX: [Constraint; 4] = [WINDOW, LAYOUTS, RANK, FITS];
 static OF_AVG: [Constraint; 5] = [WINDOW, LAYOUTS, RANK, FITS, NUMBERS];
 
 const MAX_DOC: &str = "The maximum over each window; NaN if there is one. Padding is less than \
     every element: a window over nothing else is minus infinity (of integers the least one; in TVM \
-    it is the least finite float). With `ceil_mode` a last window may stick out at the end. \
-    `count_include_pad` means nothing here.";
+    it is the least finite float). With `ceil_mode` the last window may stick out at the end, also \
+    where it is the only one. `count_include_pad` means nothing here.";
 
 const AVG_DOC: &str = "The average over each window, of integers truncated towards zero. Padding \
     counts as zeros with `count_include_pad`, else not at all: a window over nothing else is 0. \
-    With `ceil_mode` a last window may stick out at the end; what sticks out never counts.";
+    With `ceil_mode` the last window may stick out at the end, also where it is the only one; what \
+    sticks out never counts.";
 
 macro_rules! pool {
     ($name:literal, $doc:expr, $params:expr, $constraints:expr, $spatial:literal, $infer:ident, $eval:ident, $program:path) => {
@@ -156,7 +161,8 @@ fn pooled(
     let mut result = kept.to_vec();
     for (at, (dim, &size)) in space.iter().zip(sizes).enumerate() {
         let size = Dim::Int(size);
-        let room = window.room(infer, "C4", at, dim, &size)?;
+        let excess = if ceil_mode { window.strides[at] - 1 } else { 0 };
+        let room = window.room(infer, "C4", at, dim, (&size, excess))?;
         result.push(if ceil_mode {
             window.count_up(infer, at, dim, &window.reach(at, &size), room)
         } else {

@@ -90,8 +90,8 @@ impl Window {
         Dim::op(DimOp::Add, with, Dim::Int(self.after[at]))
     }
 
-    /// Demands that a window has a size and fits into the padded dim; gives what the window leaves
-    /// of it, which is what it may move.
+    /// Demands that a window has a size and exceeds the padded dim by at most `excess` elements;
+    /// gives what the window leaves of it, which is what it may move.
     ///
     /// # Errors
     /// A rejection under `constraint` when it never fits.
@@ -101,7 +101,7 @@ impl Window {
         constraint: &'static str,
         at: usize,
         dim: &Dim,
-        size: &Dim,
+        (size, excess): (&Dim, i64),
     ) -> Result<Dim, Reject> {
         infer.require(constraint, Claim::new(1, Relation::AtMost, size.clone()), || {
             format!("a window must have at least one element, found {size} in spatial dim {at}")
@@ -109,9 +109,17 @@ impl Window {
         let (reach, padded) = (self.reach(at, size), self.padded(at, dim));
         require_value(infer, constraint, &reach)?;
         require_value(infer, constraint, &padded)?;
-        let claim = Claim::new(reach.clone(), Relation::AtMost, padded.clone());
+        // The excess is taken from the reach, which cannot leave i64.
+        let inside = Dim::op(DimOp::Sub, reach.clone(), Dim::Int(excess));
+        let claim = Claim::new(inside, Relation::AtMost, padded.clone());
         infer.require(constraint, claim, || {
-            format!("a window over {reach} does not fit into spatial dim {at}, padded {padded}")
+            let more = match excess {
+                0 => String::new(),
+                _ => format!(" and at most {excess} beyond the end"),
+            };
+            format!(
+                "a window over {reach} does not fit into spatial dim {at}, padded {padded}{more}"
+            )
         })?;
         Ok(Dim::op(DimOp::Sub, padded, reach))
     }
@@ -122,8 +130,8 @@ impl Window {
         infer.facts.simplify(&Dim::op(DimOp::Add, moves, Dim::Int(1)))
     }
 
-    /// How many windows there are with `ceil_mode`: a last one may stick out at the end, but not if
-    /// it would start in the padding there. (TVM drops one such window, which is all there can be
+    /// How many windows there are with `ceil_mode`: a last one, which may be the first, may stick out
+    /// at the end, but not if it would start in the padding there. (TVM drops one such window, which is all there can be
     /// unless the padding is larger than the window.)
     pub(super) fn count_up(
         &self,
