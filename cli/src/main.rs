@@ -8,7 +8,6 @@ mod exit;
 mod files;
 mod report;
 mod signals;
-mod sizes;
 mod terminal;
 mod version;
 

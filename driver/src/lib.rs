@@ -1,6 +1,7 @@
 //! Floor 6: a program and a [`Target`] make code that runs ([`compile`]): the passes of the target ([`pipeline`]), then the
 //! program of the virtual machine with kernels for one of the [`BACKENDS`]. Kernels for the processor are compared with the
 //! interpreter before they enter use ([`check_kernel`]). Two routes of a program are compared at random inputs ([`differential`]).
+//! What a program with explicit memory takes is a report with a picture ([`memory_report`]).
 
 mod backends;
 mod checked_object;
@@ -10,8 +11,10 @@ pub mod equivalence;
 mod evaluation;
 pub mod file_kind;
 mod kernel_check;
+pub mod memory_report;
 mod modules;
 mod pipeline;
+pub mod sizes;
 mod target;
 pub mod whole_file;
 

@@ -36,7 +36,19 @@ from ._errors import (
     diagnostic,
 )
 from ._native import Function, Module, Tensor, __version__
-from ._passes import RewriteStep, RewrittenRegion, Rewritten, Version, Versions, grad, opt, rewrite, versions
+from ._passes import (
+    MemoryReport,
+    RewriteStep,
+    RewrittenRegion,
+    Rewritten,
+    Version,
+    Versions,
+    grad,
+    memory_report,
+    opt,
+    rewrite,
+    versions,
+)
 from ._passes import rule_list as _rule_list
 from ._passes import warn_of_unproved as _warn_of_unproved
 from ._sharding import Sharding, shard
@@ -59,6 +71,7 @@ __all__ = [
     "InternalError",
     "LeftToRunTime",
     "LimitError",
+    "MemoryReport",
     "Module",
     "NoCompilerWarning",
     "Place",
@@ -83,6 +96,7 @@ __all__ = [
     "grad",
     "info",
     "load",
+    "memory_report",
     "opt",
     "prove",
     "rewrite",

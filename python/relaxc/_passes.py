@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import warnings
 from typing import Any, Mapping, NamedTuple, Sequence
@@ -27,9 +28,40 @@ def opt(
     if (to is None) == (passes is None):
         raise ArgumentError("expected either `to`, a phase, or `passes`, names of passes")
     names = passes if passes is None or isinstance(passes, str) else ",".join(passes)
-    way = {"passes": names, "phase": to or "P0", "device": backend, "exact": exact}
     with given(source) as origin:
-        return _native.opt(origin, way)
+        return _native.opt(origin, _way(names, to or "P0", backend, exact))
+
+
+def _way(passes: str | None, to: str, backend: str, exact: bool) -> dict[str, Any]:
+    """How a program is brought to a phase, in the form of the extension module."""
+    return {"passes": passes, "phase": to, "device": backend, "exact": exact}
+
+
+class MemoryReport(NamedTuple):
+    """What the functions of a program with explicit memory take.
+
+    `text` is for people. `functions` have storages, tensors, calls and bytes as expressions of dims, and figures for some dims. `svg`
+    is a picture of the storages over the steps of each function.
+    """
+
+    text: str
+    functions: list[dict[str, Any]]
+    svg: str
+
+    def __str__(self) -> str:
+        return self.text
+
+    def _repr_html_(self) -> str:
+        return self.svg
+
+
+def memory_report(
+    source: Any, *, dims: Mapping[str, int] | None = None, to: str = "P2.1", backend: str = "cpu", exact: bool = False
+) -> MemoryReport:
+    """The memory plan of a program after all passes to the phase `to` for `backend`. `dims` are values of symbolic dims for figures and picture."""
+    with given(source) as origin:
+        text, figures, svg = _native.memory_report(origin, _way(None, to, backend, exact), dict(dims or {}))
+    return MemoryReport(text, json.loads(figures)["functions"], svg)
 
 
 def grad(source: Any, *, function: str | None = None, wrt: str | Sequence[str] = ()) -> str:

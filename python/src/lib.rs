@@ -36,6 +36,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(comparing::diff, module)?)?;
     module.add_function(wrap_pyfunction!(comparing::equiv, module)?)?;
     module.add_function(wrap_pyfunction!(passes::opt, module)?)?;
+    module.add_function(wrap_pyfunction!(passes::memory_report, module)?)?;
     module.add_function(wrap_pyfunction!(passes::grad, module)?)?;
     module.add_function(wrap_pyfunction!(passes::rewrite, module)?)?;
     module.add_function(wrap_pyfunction!(passes::versions, module)?)?;

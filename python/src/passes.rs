@@ -3,6 +3,7 @@
 use crate::compiling::{Origin, failed, given, rules_text};
 use crate::errors::{Class, Failure};
 use pyo3::prelude::*;
+use relax_driver::memory_report::MemoryReport;
 use relax_driver::{Target, pipeline};
 use relax_lower::pipeline::PIPELINE;
 use relax_program::frontend::{Program, print};
@@ -81,10 +82,38 @@ fn known<T: Copy>(
 /// The text of a program after passes.
 #[pyfunction]
 pub(crate) fn opt(py: Python<'_>, origin: Origin, way: Way) -> PyResult<String> {
-    py.detach(|| passed(&origin, &way)).map_err(|failure| failure.raised(py))
+    let made = py.detach(|| passed(&origin, &way).map(|module| print(&module)));
+    made.map_err(|failure| failure.raised(py))
 }
 
-fn passed(origin: &Origin, way: &Way) -> Result<String, Failure> {
+/// What a program with explicit memory takes: as text, as JSON and as a picture (SVG).
+#[pyfunction]
+pub(crate) fn memory_report(
+    py: Python<'_>,
+    origin: Origin,
+    way: Way,
+    dims: BTreeMap<String, i64>,
+) -> PyResult<(String, String, String)> {
+    py.detach(|| reported(&origin, &way, &dims)).map_err(|failure| failure.raised(py))
+}
+
+fn reported(
+    origin: &Origin,
+    way: &Way,
+    dims: &BTreeMap<String, i64>,
+) -> Result<(String, String, String), Failure> {
+    if let Some((name, value)) = dims.iter().find(|(_, value)| **value < 0) {
+        return Err(Failure::argument(format!("dims: `{name}` is at least 0, found {value}")));
+    }
+    let module = passed(origin, way)?;
+    let dims = dims.iter().map(|(name, value)| (Name::new(name), *value)).collect();
+    let report = MemoryReport::of(&module, dims).map_err(|name| {
+        Failure::argument(format!("dims: no function that takes memory has the dim `{name}`"))
+    })?;
+    Ok((report.text(), report.json().to_string(), report.picture()))
+}
+
+fn passed(origin: &Origin, way: &Way) -> Result<ir::Module, Failure> {
     let (program, params) = given(origin)?;
     let settings = Settings {
         device: way.device()?,
@@ -97,7 +126,7 @@ fn passed(origin: &Origin, way: &Way) -> Result<String, Failure> {
         module = run(&module, &route, &settings, &mut Prover::new(), &mut Unwatched)
             .map_err(|error| failed(&program, error))?;
     }
-    Ok(print(&module))
+    Ok(module)
 }
 
 /// The text of a program with the adjoint of a function by parameters: by all of them that are floats without names.

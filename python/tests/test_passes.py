@@ -52,6 +52,26 @@ def test_arguments_of_opt_that_are_none(arguments, part):
         relaxc.opt(CHAIN, **arguments)
 
 
+def test_memory_report():
+    report = relaxc.memory_report(CHAIN, dims={"m": 2, "k": 3, "n": 4, "p": 5})
+    (main,) = report.functions
+    assert main["function"] == "main" and main["planned"] in report.text and str(report) == report.text
+    (at,) = main["figures"]
+    assert at["dims"] == {"k": 3, "m": 2, "n": 4, "p": 5}
+    # The first product is larger than what is left of it, in bytes of f32.
+    assert at["bytes"]["all"] >= 4 * (2 * 4 + 2 * 5) and at["bytes"]["planned"] >= at["bytes"]["in_use"] > 0
+    assert report._repr_html_().startswith("<svg") and "m = 2" in report.svg
+    several = relaxc.memory_report(CHAIN, dims={"k": 3}).functions[0]["figures"]
+    assert len(several) > 1 and all(one["dims"]["k"] == 3 for one in several)
+    assert relaxc.memory_report(CHAIN, to="P1").functions == []
+
+
+@pytest.mark.parametrize("dims, part", [({"q": 1}, "has the dim `q`"), ({"m": -1}, "at least 0, found -1")])
+def test_dims_of_a_memory_report_that_are_none(dims, part):
+    with pytest.raises(relaxc.ArgumentError, match=part):
+        relaxc.memory_report(CHAIN, dims=dims)
+
+
 def test_programs_that_are_refused():
     for call in (lambda text: relaxc.opt(text, to="P1"), relaxc.rewrite, relaxc.versions):
         with pytest.raises(relaxc.ProgramError, match="frobnicate"):

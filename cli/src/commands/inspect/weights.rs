@@ -2,7 +2,7 @@
 
 use super::{Inspected, counted};
 use crate::exit::Failure;
-use crate::sizes::binary;
+use relax_driver::sizes::binary;
 use relax_program::tensor_files::{GgufValue, Weights};
 use serde_json::{Map, Value, json};
 use std::fmt::Write;

@@ -1,7 +1,8 @@
 //! Numbers of bytes as people read them.
 
 /// Bytes in binary units, such as `1.5 MiB`.
-pub(crate) fn binary(bytes: f64) -> String {
+#[must_use]
+pub fn binary(bytes: f64) -> String {
     let units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     let power = if bytes < 1.0 { 0 } else { (bytes.log2() / 10.0) as usize };
     let power = power.min(units.len() - 1);

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use svg::Document;
 use svg::node::element::{Group, Line, Rectangle, Text, Title};
 
-/// The value of every dim, where the command line gives none.
+/// The value of every dim, where none is given.
 const DRAWN: i64 = 128;
 
 /// Width of the boxes of one function and their height, in pixels.
