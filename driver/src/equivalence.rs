@@ -43,7 +43,7 @@ pub enum Verdict {
     Vacuous,
     /// Neither proved nor refuted.
     Open,
-    /// Refuted.
+    /// A case has different values.
     Different,
 }
 

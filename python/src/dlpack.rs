@@ -219,7 +219,7 @@ fn interface(class: &Bound<'_, PyType>) -> Option<Export> {
     }
 }
 
-/// By `__dlpack__`.
+/// The elements by `__dlpack__`, a call of Python.
 fn asked(method: &Bound<'_, PyAny>) -> Result<(Strided, Taken), Failure> {
     let failed =
         |cause: PyErr| Failure::argument(format!("its memory is not lent: {cause}")).because(cause);
