@@ -1,33 +1,23 @@
-"""Trains scripts/train/char_transformer.rx beside PyTorch, in f64, each on its own results.
+"""Trains scripts/train/char_transformer.rx beside PyTorch (beside.py says how): another batch and length in nearly each step.
 
-Batch and length change every step; the program is compiled once. Needs the package `relaxc` (docs/PYTHON.md) and PyTorch:
-
-    relax grad scripts/train/char_transformer.rx -o grad.rx
-    python3 scripts/train/char_transformer.py grad.rx --steps 500
-
-Prints the loss of both every 50 steps, the greatest relative difference of all steps, and the time of each; exits with 1 where the
-difference is above 1e-8.
+    python3 scripts/train/char_transformer.py
 """
 
-import argparse
 import pathlib
 import sys
-import time
+import types
 
+import beside
 import numpy
-import relaxc
-import torch
 from torch.nn import functional
 
-HERE = pathlib.Path(__file__).resolve().parent
+PROGRAM = pathlib.Path(__file__).with_suffix(".rx")
 TEXT = (
     "the quick brown fox jumps over the lazy dog. pack my box with five dozen liquor jugs. "
     "how vexingly quick daft zebras jump. sphinx of black quartz judge my vow. "
 )
 LETTERS = "abcdefghijklmnopqrstuvwxyz. "
 WIDTH, HEADS, INNER, LONGEST = 32, 4, 128, 64
-RATE, BETAS, EPSILON, DECAY, NORM = 3e-3, (0.9, 0.999), 1e-8, 0.01, 1.0
-LIMIT = 1e-8
 
 
 def shapes():
@@ -57,7 +47,7 @@ def weights(random):
     return made
 
 
-def loss_of_torch(w, tokens, targets):
+def loss(w, tokens, targets):
     batch, length = tokens.shape
     x = w["embedding"][tokens] + w["positions"][:length]
     for layer in range(2):
@@ -73,7 +63,7 @@ def loss_of_torch(w, tokens, targets):
     return functional.cross_entropy(logits.reshape(-1, len(LETTERS)), targets.reshape(-1))
 
 
-def batch(random, step):
+def batch(random, step, _dtype):
     text = numpy.array([LETTERS.index(letter) for letter in TEXT * 8])
     rows, length = 1 + (step * 7) % 9, 1 + (step * 11) % 53
     begins = random.integers(0, len(text) - length - 1, rows)
@@ -82,62 +72,5 @@ def batch(random, step):
     return tokens.astype("int64"), targets.astype("int64")
 
 
-def adamw(optimizer, values, gradients, moments, step):
-    squares = sum(float((gradient**2).sum()) for gradient in gradients.values())
-    factor = optimizer["clip_factor"](squares, NORM).item()
-    for name, gradient in gradients.items():
-        flat = numpy.ascontiguousarray(values[name]).reshape(-1)
-        made = optimizer["adamw"](
-            flat, (gradient * factor).reshape(-1), *moments[name], float(step), RATE, *BETAS, EPSILON, DECAY
-        )
-        # A copy: the module's memory is not kept.
-        value, first, second = (numpy.array(numpy.asarray(part)) for part in made)
-        values[name] = value.reshape(gradient.shape)
-        moments[name] = (first, second)
-
-
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("program", help="what `relax grad` made of scripts/train/char_transformer.rx")
-    parser.add_argument("--steps", type=int, default=500)
-    args = parser.parse_args()
-    torch.set_num_threads(1)
-    begin = time.perf_counter()
-    module = relaxc.compile(pathlib.Path(args.program), threads=1)
-    optimizer = relaxc.compile(HERE.parent.parent / "train" / "optimizers.rx", threads=1)
-    print(f"compiled once: {time.perf_counter() - begin:.1f} s, backend {module.backend}")
-    values = weights(numpy.random.default_rng(1))
-    other = {name: torch.tensor(value, requires_grad=True) for name, value in values.items()}
-    torch_optimizer = torch.optim.AdamW(other.values(), lr=RATE, betas=BETAS, eps=EPSILON, weight_decay=DECAY)
-    moments = {name: (numpy.zeros(value.size), numpy.zeros(value.size)) for name, value in values.items()}
-    random = numpy.random.default_rng(2)
-    worst, own_time, torch_time, seen = 0.0, 0.0, 0.0, set()
-    for step in range(1, args.steps + 1):
-        tokens, targets = batch(random, step)
-        seen.add(tokens.shape)
-        begin = time.perf_counter()
-        loss, gradients = module["main_adjoint"](tokens, targets, **values)
-        loss = loss.item()
-        gradients = {name: numpy.array(numpy.asarray(own)) for name, own in zip(values, gradients)}
-        adamw(optimizer, values, gradients, moments, step)
-        middle = time.perf_counter()
-        torch_optimizer.zero_grad()
-        expected = loss_of_torch(other, torch.from_numpy(tokens), torch.from_numpy(targets))
-        expected.backward()
-        torch.nn.utils.clip_grad_norm_(other.values(), NORM)
-        torch_optimizer.step()
-        expected = expected.item()
-        end = time.perf_counter()
-        own_time, torch_time = own_time + middle - begin, torch_time + end - middle
-        apart = abs(loss - expected) / abs(expected)
-        # NaN is no agreement.
-        worst = max(worst, apart) if apart == apart else float("inf")
-        if step == 1 or step % 50 == 0:
-            print(f"step {step}: {tokens.shape} relax {loss:.12f} torch {expected:.12f} apart {apart:.2e}")
-    print(f"{len(seen)} shapes in {args.steps} steps; greatest relative difference of the loss: {worst:.2e}")
-    print(f"time: relax {own_time:.2f} s, torch {torch_time:.2f} s, one thread each")
-    return 0 if worst <= LIMIT else 1
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(beside.main(types.SimpleNamespace(program=PROGRAM, weights=weights, loss=loss, batch=batch)))
