@@ -5,7 +5,12 @@ use super::poly::{Atom, Monomial, Poly};
 use super::term::{Binder, FoldOp, Known};
 use relax_syntax::Name;
 use relax_syntax::dim::{Dim, DimOp};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Indices of which every order is tried.
+const MOST_PERMUTED: usize = 4;
+/// Indices that may run from their end to their begin.
+const MOST_MIRRORED: usize = 3;
 
 type Renaming = BTreeMap<Name, Dim>;
 
@@ -56,7 +61,10 @@ impl Normalizer<'_> {
                 _ => Ok(false),
             };
         }
-        let orders = if ordered { vec![(0..a.len()).collect()] } else { permutations(a.len()) };
+        let mut orders = if ordered { vec![(0..a.len()).collect()] } else { permutations(a.len()) };
+        if !ordered && a.len() > MOST_PERMUTED {
+            orders.extend(self.order_of_reads((a, x), (b, y)));
+        }
         for order in orders {
             let fits = (0..a.len()).all(|at| self.equal_dims(&a[at].1, &b[order[at]].1));
             if !fits {
@@ -68,10 +76,20 @@ impl Normalizer<'_> {
             if self.same_body(a, x, y, &straight)? {
                 return Ok(true);
             }
-            if let ([(k, n)], [(own, _)], false) = (a, b, ordered) {
-                let last = Dim::op(DimOp::Sub, n.clone(), Dim::Int(1));
-                let mirrored = Dim::op(DimOp::Sub, last, Dim::Var(k.clone()));
-                if self.same_body(a, x, y, &Renaming::from([(own.clone(), mirrored)]))? {
+            if ordered || a.len() > 1 && !self.indicates {
+                continue;
+            }
+            for mirrored in 1..1_usize << a.len().min(MOST_MIRRORED) {
+                let renaming = (0..a.len()).map(|at| {
+                    let (k, n) = &a[at];
+                    let last = Dim::op(DimOp::Sub, n.clone(), Dim::Int(1));
+                    let place = match mirrored >> at & 1 {
+                        0 => Dim::Var(k.clone()),
+                        _ => Dim::op(DimOp::Sub, last, Dim::Var(k.clone())),
+                    };
+                    (b[order[at]].0.clone(), place)
+                });
+                if self.same_body(a, x, y, &renaming.collect())? {
                     return Ok(true);
                 }
             }
@@ -99,6 +117,39 @@ impl Normalizer<'_> {
             }
         }
         Ok(false)
+    }
+
+    /// For each index of one sum that of the other that stands at the same place of an operand, if there is one for each.
+    fn order_of_reads(
+        &self,
+        (a, x): (&[Binder], &Poly),
+        (b, y): (&[Binder], &Poly),
+    ) -> Option<Vec<usize>> {
+        let (own, others) = (self.reads(x), self.reads(y));
+        let place = |binders: &[Binder], dim: &Dim| {
+            binders.iter().position(|(name, _)| matches!(dim, Dim::Var(var) if var == name))
+        };
+        let mut order = vec![None; a.len()];
+        for (name, at) in &own {
+            let Some((_, other)) = others.iter().find(|(other, _)| other == name) else { continue };
+            for (dim, other) in at.iter().zip(other) {
+                if let (Some(dim), Some(other)) = (place(a, dim), place(b, other)) {
+                    order[dim] = Some(other);
+                }
+            }
+        }
+        let order: Vec<usize> = order.into_iter().collect::<Option<_>>()?;
+        let distinct: BTreeSet<usize> = order.iter().copied().collect();
+        (distinct.len() == order.len()).then_some(order)
+    }
+
+    /// The elements that are factors of a sum.
+    fn reads(&self, poly: &Poly) -> Vec<(Name, Vec<Dim>)> {
+        let read = |id: &usize| match &self.atoms[*id] {
+            Atom::Read(name, at) => Some((name.clone(), at.clone())),
+            _ => None,
+        };
+        poly.0.keys().flat_map(|monomial| monomial.keys()).filter_map(read).collect()
     }
 
     fn same_body(
@@ -261,7 +312,7 @@ fn permutations(count: usize) -> Vec<Vec<usize>> {
     if count == 0 {
         return vec![Vec::new()];
     }
-    if count > 4 {
+    if count > MOST_PERMUTED {
         return vec![(0..count).collect()];
     }
     let mut all = Vec::new();

@@ -44,6 +44,12 @@ impl Normalizer<'_> {
         {
             return self.fold(domain, op, &binders, &body);
         }
+        if self.indicates
+            && (domain, op) == (Domain::Real, &FoldOp::Add)
+            && let Some((binders, body)) = self.over_greatest_extents(binders, body)
+        {
+            return self.fold(domain, op, &binders, &body);
+        }
         let inner = self.within(binders, |own| own.normal(body));
         match inner {
             Ok(poly) => self.folded(domain, op.clone(), binders.to_vec(), poly),
@@ -260,6 +266,12 @@ impl Normalizer<'_> {
             }
         }
         let mut result = Poly::monomial(outside, Ratio::ONE);
+        if self.indicates
+            && let Some((rest, body)) = self.picked(&binders, &inside)?
+        {
+            let sum = if rest.is_empty() { body } else { self.sum(domain, &rest, &body)? };
+            return self.times(&result, &sum);
+        }
         for (own, product) in self.components(&binders, &inside) {
             let factor = if product.is_empty() {
                 let mut count = Poly::number(Ratio::ONE);

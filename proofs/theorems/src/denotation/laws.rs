@@ -32,6 +32,7 @@ impl Normalizer<'_> {
             (_, [a, b]) if name == "multiply" && a == b => self.square_of_magnitude(domain, a),
             (Domain::Bits, [a, b]) if name == "power" => self.bits_power(a, b),
             (Domain::Bits, [a, b]) if name == "minimum" => self.limited(a, b),
+            (Domain::Bits, [distance]) if self.indicates => self.indicated(name, distance),
             (Domain::Bits, [_, _]) if ORDERED.contains(&name) => self.first_of(name, args),
             (Domain::Real, [a, b]) if name == "power" => self.real_power(a, b),
             (Domain::Real, [a]) if name == "sqrt" => self.root_of_square(a),

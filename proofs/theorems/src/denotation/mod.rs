@@ -3,7 +3,7 @@
 //!
 //! A tensor denotes its extents and, for an index in them, a term over elements of the operands
 //! ([`term`]). The [`meanings`] of operators are said once. Two terms are equal when their [`normal`] forms
-//! are: what is known of functions ([`functions`], [`laws`], [`reals`]) and reductions ([`folds`]) is applied, and
+//! are: what is known of functions ([`functions`], [`laws`], [`reals`]) and reductions ([`folds`], [`indicators`]) is applied, and
 //! indices are compared by the prover of dims. [`theorem`] puts this together for a rule.
 
 pub(crate) mod denoter;
@@ -11,6 +11,7 @@ mod equality;
 mod folds;
 pub(crate) mod fuel;
 mod functions;
+mod indicators;
 mod interning;
 mod laws;
 mod meanings;

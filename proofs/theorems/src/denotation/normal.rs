@@ -5,6 +5,7 @@
 //! depends on free indices only is passed up, for the caller to split on.
 
 use super::fuel;
+use super::indicators::is_real;
 use super::interning::Index;
 use super::poly::{Atom, AtomId, Monomial, Poly};
 use super::ranges::assume_index;
@@ -34,6 +35,8 @@ pub(super) struct Normalizer<'a> {
     pub(super) keeps: bool,
     /// How many rows around are not to be cut.
     pub(super) rows: usize,
+    /// Whether tests on indices of sums become indicators.
+    pub(super) indicates: bool,
     fresh: usize,
     /// How many more steps it may take.
     fuel: usize,
@@ -71,6 +74,7 @@ impl<'a> Normalizer<'a> {
             demands: Vec::new(),
             binders: Vec::new(),
             rows: 0,
+            indicates: false,
             fresh: 0,
             fuel: FUEL,
         }
@@ -197,6 +201,13 @@ impl<'a> Normalizer<'a> {
                 } else if self.rows > 0 && self.is_bound(claim) {
                     let (a, b) = (self.normal(then)?, self.normal(otherwise)?);
                     self.chosen(claim, a, b)
+                } else if self.indicates
+                    && self.is_bound(claim)
+                    && (is_real(then) || is_real(otherwise))
+                {
+                    let a = self.where_it_holds(claim, then)?;
+                    let b = self.where_it_holds(&claim.opposite(), otherwise)?;
+                    self.weighted(claim, &a, &b)
                 } else {
                     Err(Stuck::Split(test.clone()))
                 }

@@ -2,6 +2,7 @@
 
 use super::denoter::{Denoter, Stops, extent};
 use super::fuel;
+use super::indicators::has_sum;
 use super::normal::{Demand, Normalizer, What};
 use super::poly::{Atom, Poly};
 use super::program::{WHERE, WHERE_NOT};
@@ -127,10 +128,7 @@ pub(crate) fn compare(
     if left.is_like(right) || facts.decide(&Claim::new(1, Relation::AtMost, 0)) == Answer::Proved {
         return Ok(());
     }
-    facts.push();
-    let outcome = leaf(left, right, facts, bools, truths);
-    facts.pop();
-    let test = match outcome {
+    let test = match leaf(left, right, facts, bools, truths) {
         Ok(None) => return Ok(()),
         Ok(Some(why)) => return Err(why),
         Err(Stuck::Split(test)) if truths.len() < MAX_DEPTH => test,
@@ -166,7 +164,48 @@ fn leaf(
     bools: &BTreeSet<Name>,
     truths: &[(Term, bool)],
 ) -> Known<Option<String>> {
+    let found = leaf_by((left, right), facts, bools, truths, Tests::Cut);
+    if matches!(found, Ok(None) | Err(Stuck::Split(_))) || !has_sum(left) || !has_sum(right) {
+        return found;
+    }
+    match leaf_by((left, right), facts, bools, truths, Tests::Indicate) {
+        Ok(None) => Ok(None),
+        _ => found,
+    }
+}
+
+/// What becomes of tests on indices of sums.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Tests {
+    /// The sum is cut where the test changes.
+    Cut,
+    /// They are factors.
+    Indicate,
+}
+
+fn leaf_by(
+    (left, right): (&Term, &Term),
+    facts: &mut dyn Facts,
+    bools: &BTreeSet<Name>,
+    truths: &[(Term, bool)],
+    tests: Tests,
+) -> Known<Option<String>> {
+    // Facts on names of one attempt say nothing of those of another.
+    facts.push();
+    let outcome = compared((left, right), facts, bools, truths, tests);
+    facts.pop();
+    outcome
+}
+
+fn compared(
+    (left, right): (&Term, &Term),
+    facts: &mut dyn Facts,
+    bools: &BTreeSet<Name>,
+    truths: &[(Term, bool)],
+    tests: Tests,
+) -> Known<Option<String>> {
     let mut own = Normalizer::new(facts, bools);
+    own.indicates = tests == Tests::Indicate;
     own.literal(0.0)?;
     own.literal(1.0)?;
     for (term, value) in truths {

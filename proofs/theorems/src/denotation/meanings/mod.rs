@@ -3,8 +3,10 @@
 //! This is the trusted part of a proof. Tests hold its extents and dtypes against deduction, and both
 //! sides of every proved rule against each other in the interpreter.
 
+mod convolution;
 mod creation;
 mod distributed;
+mod einsum;
 mod elementwise;
 mod indexing;
 mod movement;
@@ -47,6 +49,8 @@ static TABLES: &[&[Meaning]] = &[
     distributed::MEANINGS,
     reduction::MEANINGS,
     product::MEANINGS,
+    einsum::MEANINGS,
+    convolution::MEANINGS,
     indexing::MEANINGS,
     nn::MEANINGS,
 ];

@@ -1,0 +1,230 @@
+//! Convolutions and transposed ones, without groups of channels.
+
+use super::{Meaning, meaning};
+use crate::denotation::denoter::{Denoter, extent, tensor};
+use crate::denotation::term::{Binder, Domain, FoldOp, Known, Term, unknown};
+use crate::rules::rule::{Arg, Axis, Call, Entry};
+use relax_syntax::dim::{Dim, DimOp};
+use relax_syntax::facts::{Claim, Relation};
+use std::collections::BTreeMap;
+
+pub(super) static MEANINGS: &[Meaning] = &[
+    meaning(
+        "nn.conv1d",
+        |d, c| shape(d, c, Way::Forward),
+        |d, c, at| element(d, c, at, Way::Forward),
+    ),
+    meaning(
+        "nn.conv2d",
+        |d, c| shape(d, c, Way::Forward),
+        |d, c, at| element(d, c, at, Way::Forward),
+    ),
+    meaning(
+        "nn.conv1d_transpose",
+        |d, c| shape(d, c, Way::Transposed),
+        |d, c, at| element(d, c, at, Way::Transposed),
+    ),
+    meaning(
+        "nn.conv2d_transpose",
+        |d, c| shape(d, c, Way::Transposed),
+        |d, c, at| element(d, c, at, Way::Transposed),
+    ),
+];
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Forward,
+    Transposed,
+}
+
+/// One spatial axis.
+struct Spatial {
+    letter: char,
+    stride: Dim,
+    dilation: Dim,
+    before: Dim,
+    after: Dim,
+    /// What `output_padding` adds at the end.
+    more: Dim,
+}
+
+/// A call: the extents of data and kernel by the letters of their axes.
+struct Windows {
+    data: BTreeMap<char, Dim>,
+    kernel: BTreeMap<char, Dim>,
+    layouts: [Vec<char>; 3],
+    axes: Vec<Spatial>,
+}
+
+fn layout(call: &Call, param: &str) -> Known<Vec<char>> {
+    match call.arg(param) {
+        Arg::Str(text) => Ok(text.chars().collect()),
+        _ => unknown("a layout that is not written out"),
+    }
+}
+
+/// A number for each spatial axis, or so many for each.
+fn numbers(call: &Call, param: &str, spatial: usize) -> Known<Vec<Dim>> {
+    let one = match call.arg(param) {
+        Arg::Integer(dim) => return Ok(vec![dim.clone(); spatial]),
+        Arg::List(entries) => entries.iter().map(|entry| match entry {
+            Entry::One(dim) => Ok(dim.clone()),
+            _ => unknown("dims where numbers are expected"),
+        }),
+        _ => return unknown(format!("`{param}` is not written out")),
+    };
+    let given = one.collect::<Known<Vec<Dim>>>()?;
+    match given.as_slice() {
+        [one] => Ok(vec![one.clone(); spatial]),
+        _ => Ok(given),
+    }
+}
+
+fn windows(denoter: &mut Denoter, call: &Call, way: Way) -> Known<Windows> {
+    if *call.arg("groups") != Arg::Integer(Dim::Int(1)) || *call.arg("out_dtype") != Arg::None {
+        return unknown("a convolution with groups, or in another dtype");
+    }
+    let (data, kernel) = (layout(call, "data_layout")?, layout(call, "kernel_layout")?);
+    let out = match call.arg("out_layout") {
+        Arg::None => data.clone(),
+        _ => layout(call, "out_layout")?,
+    };
+    let mut extents = Vec::new();
+    for (param, letters) in [("data", &data), ("weight", &kernel)] {
+        let shape = denoter.shape(tensor(call, param)?)?;
+        if shape.len() != letters.len() || shape.iter().any(|axis| matches!(axis, Axis::Group(_))) {
+            return unknown("not one letter an axis");
+        }
+        extents.push(letters.iter().copied().zip(shape.iter().map(extent)).collect());
+    }
+    let [own, weights]: [BTreeMap<char, Dim>; 2] =
+        extents.try_into().or_else(|_| unknown("two operands"))?;
+    let letters: Vec<char> = if data.len() == 3 { vec!['W'] } else { vec!['H', 'W'] };
+    let spatial = letters.len();
+    let (strides, dilation) =
+        (numbers(call, "strides", spatial)?, numbers(call, "dilation", spatial)?);
+    let mut padding = numbers(call, "padding", spatial)?;
+    if padding.len() == spatial {
+        padding.extend(padding.clone());
+    }
+    let more = match way {
+        Way::Forward => vec![Dim::Int(0); spatial],
+        Way::Transposed => numbers(call, "output_padding", spatial)?,
+    };
+    let known = [strides.len(), dilation.len(), more.len(), padding.len() - spatial];
+    if known.iter().any(|count| *count != spatial) {
+        return unknown("not one number a spatial axis");
+    }
+    let axes = letters.into_iter().enumerate().map(|(at, letter)| Spatial {
+        letter,
+        stride: strides[at].clone(),
+        dilation: dilation[at].clone(),
+        before: padding[at].clone(),
+        after: padding[spatial + at].clone(),
+        more: more[at].clone(),
+    });
+    Ok(Windows { data: own, kernel: weights, layouts: [data, kernel, out], axes: axes.collect() })
+}
+
+fn plus(a: Dim, b: Dim) -> Dim {
+    Dim::op(DimOp::Add, a, b)
+}
+
+fn minus(a: Dim, b: Dim) -> Dim {
+    Dim::op(DimOp::Sub, a, b)
+}
+
+fn times(a: Dim, b: Dim) -> Dim {
+    Dim::op(DimOp::Mul, a, b)
+}
+
+impl Spatial {
+    /// The place in the greater tensor of an index of the smaller one and one of the window.
+    fn place(&self, index: &Dim, window: &Dim) -> Dim {
+        let reached = times(window.clone(), self.dilation.clone());
+        minus(plus(times(index.clone(), self.stride.clone()), reached), self.before.clone())
+    }
+
+    fn extent(&self, data: &Dim, window: &Dim, way: Way) -> Dim {
+        let one = Dim::Int(1);
+        let reach = times(self.dilation.clone(), minus(window.clone(), one.clone()));
+        let pads = plus(self.before.clone(), self.after.clone());
+        match way {
+            Way::Forward => {
+                let room = minus(minus(plus(data.clone(), pads), reach), one.clone());
+                plus(Dim::op(DimOp::FloorDiv, room, self.stride.clone()), one)
+            }
+            Way::Transposed => {
+                let spread = times(minus(data.clone(), one.clone()), self.stride.clone());
+                plus(plus(plus(minus(spread, pads), reach), self.more.clone()), one)
+            }
+        }
+    }
+}
+
+fn shape(denoter: &mut Denoter, call: &Call, way: Way) -> Known<Vec<Axis>> {
+    let own = windows(denoter, call, way)?;
+    let axis = |letter: &char| {
+        let spatial = own.axes.iter().find(|axis| axis.letter == *letter);
+        let dim = match (letter, spatial) {
+            ('N', _) => own.data[letter].clone(),
+            ('C', _) => own.kernel[&'O'].clone(),
+            (_, Some(axis)) => axis.extent(&own.data[letter], &own.kernel[letter], way),
+            _ => return unknown("a letter of no axis"),
+        };
+        Ok(Axis::Dim(denoter.facts.simplify(&dim)))
+    };
+    own.layouts[2].iter().map(axis).collect()
+}
+
+/// The sum over input channels and windows. Of a transposed convolution also over the data: where an index of it and one of the
+/// window meet at the element.
+fn element(denoter: &mut Denoter, call: &Call, at: &[Dim], way: Way) -> Known<Term> {
+    let own = windows(denoter, call, way)?;
+    let domain = denoter.domain(tensor(call, "data")?)?;
+    if domain == Domain::Bits {
+        return unknown("in which order floats are summed is not known of a convolution");
+    }
+    let out: BTreeMap<char, Dim> = own.layouts[2].iter().copied().zip(at.iter().cloned()).collect();
+    let mut binders: Vec<Binder> = Vec::new();
+    let mut summed = |denoter: &mut Denoter, extent: &Dim| {
+        let name = denoter.fresh("k");
+        binders.push((name.clone(), extent.clone()));
+        Dim::Var(name)
+    };
+    let channel = summed(denoter, &own.kernel[&'I']);
+    let mut data = BTreeMap::from([('N', out[&'N'].clone()), ('C', channel.clone())]);
+    let mut kernel = BTreeMap::from([('O', out[&'C'].clone()), ('I', channel)]);
+    let mut tests = Vec::new();
+    for axis in &own.axes {
+        let window = summed(denoter, &own.kernel[&axis.letter]);
+        let index = match way {
+            Way::Forward => axis.place(&out[&axis.letter], &window),
+            Way::Transposed => summed(denoter, &own.data[&axis.letter]),
+        };
+        match way {
+            Way::Forward => {
+                tests.push(Claim::new(0, Relation::AtMost, index.clone()));
+                let end = own.data[&axis.letter].clone();
+                tests.push(Claim::new(index.clone(), Relation::Less, end));
+            }
+            Way::Transposed => {
+                let place = axis.place(&index, &window);
+                tests.push(Claim::new(place, Relation::Equal, out[&axis.letter].clone()));
+            }
+        }
+        data.insert(axis.letter, index);
+        kernel.insert(axis.letter, window);
+    }
+    let read = |denoter: &mut Denoter, param: &str, letters: &[char], at: &BTreeMap<char, Dim>| {
+        let at: Vec<Dim> = letters.iter().map(|letter| at[letter].clone()).collect();
+        denoter.element(tensor(call, param)?, &at)
+    };
+    let x = read(denoter, "data", &own.layouts[0], &data)?;
+    let w = read(denoter, "weight", &own.layouts[1], &kernel)?;
+    let product = Term::apply(domain, "multiply", vec![x, w]);
+    let zero = Term::Number(domain, 0.0);
+    let body =
+        tests.into_iter().rev().fold(product, |body, test| Term::choose(test, body, zero.clone()));
+    Ok(Term::Fold(domain, FoldOp::Add, binders, Box::new(body)))
+}
