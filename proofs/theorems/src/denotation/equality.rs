@@ -2,7 +2,7 @@
 
 use super::normal::Normalizer;
 use super::poly::{Atom, Monomial, Poly};
-use super::term::{Binder, FoldOp, Known};
+use super::term::{Binder, FoldOp, Known, mentions};
 use relax_syntax::Name;
 use relax_syntax::dim::{Dim, DimOp};
 use std::collections::{BTreeMap, BTreeSet};
@@ -76,7 +76,9 @@ impl Normalizer<'_> {
             if self.same_body(a, x, y, &straight)? {
                 return Ok(true);
             }
-            if ordered || a.len() > 1 && !self.indicates {
+            // A range that depends on another index is none of the same indices the other way round.
+            let is_box = [a, b].iter().all(|binders| is_box(binders));
+            if ordered || !is_box || a.len() > 1 && !self.indicates {
                 continue;
             }
             for mirrored in 1..1_usize << a.len().min(MOST_MIRRORED) {
@@ -308,6 +310,13 @@ impl Normalizer<'_> {
 }
 
 /// Every order of a few things.
+/// Whether no extent depends on another index.
+fn is_box(binders: &[Binder]) -> bool {
+    binders.iter().all(|(_, extent)| {
+        binders.iter().all(|(index, _)| !mentions(extent, &|name| name == index))
+    })
+}
+
 fn permutations(count: usize) -> Vec<Vec<usize>> {
     if count == 0 {
         return vec![Vec::new()];
