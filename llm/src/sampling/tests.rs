@@ -1,3 +1,5 @@
+//! Switches, filters, draws and probabilities.
+
 use super::*;
 
 #[test]
