@@ -89,6 +89,18 @@ RX_INLINE void rx_row_factors(const rx_block_format *f, const rx_quantized *w, i
     }
 }
 
+/* Asks for the factors of a row that comes `rows` later. They are read in one go before the weights of a row, so that the processor
+   does not see them coming. */
+RX_INLINE void rx_ask_for_factors(const rx_block_format *f, const rx_quantized *w, const char *const *of_row, int64_t rows, int64_t terms) {
+    RX_UNROLL(4)
+    for (int q = 0; q < 4; q++) {
+        if (f->kinds[q] == RX_NO_FACTOR) continue;
+        const int64_t size = f->kinds[q] == RX_FACTOR_F32 ? 4 : f->kinds[q] == RX_FACTOR_F16 ? 2 : 1;
+        const char *at = of_row[q] + rows * w->factors[q].row * size;
+        for (int64_t line = 0; line < terms / f->terms[q] * size; line += 64) __builtin_prefetch(at + line);
+    }
+}
+
 /* Scales (`first` is 0) or minimums (2) of the groups from g on, of a row whose factors begin there; 0 beyond the last one. */
 RX_INLINE __m512 rx_sixteen(const rx_block_format *f, const char *const *of_row, int first, int64_t g, int64_t groups) {
     __m512 result = _mm512_setzero_ps();
@@ -156,6 +168,7 @@ RX_INLINE void rx_rounded_rows(const rx_block_format *f, const rx_rounded_job *j
     for (int r = 0; r < wide; r++) {
         const char *of_row[4];
         rx_row_factors(f, w, j + r < end ? j + r : end - 1, of_row);
+        rx_ask_for_factors(f, w, of_row, 2 * wide, groups * f->group);
         const float *least = f->minimum ? job->least + i * padded : NULL;
         float *to = room + r * padded;
         __m512 of_minimums[4];
