@@ -80,12 +80,14 @@ RX_INLINE __m512 rx_some_factors(int kind, const char *at, int count, int64_t th
     return _mm512_cvtepi32_ps(kind == RX_FACTOR_U8 ? _mm512_cvtepu8_epi32(bytes) : _mm512_cvtepi8_epi32(bytes));
 }
 
+/* Bytes of an element. */
+RX_INLINE int64_t rx_factor_size(int kind) { return kind == RX_FACTOR_F32 ? 4 : kind == RX_FACTOR_F16 ? 2 : 1; }
+
 /* Where the factors of row j begin. */
 RX_INLINE void rx_row_factors(const rx_block_format *f, const rx_quantized *w, int64_t j, const char **at) {
     RX_UNROLL(4)
     for (int q = 0; q < 4; q++) {
-        const int size = f->kinds[q] == RX_FACTOR_F32 ? 4 : f->kinds[q] == RX_FACTOR_F16 ? 2 : 1;
-        at[q] = (const char *)w->factors[q].at + j * w->factors[q].row * size;
+        at[q] = (const char *)w->factors[q].at + j * w->factors[q].row * rx_factor_size(f->kinds[q]);
     }
 }
 
@@ -95,7 +97,7 @@ RX_INLINE void rx_ask_for_factors(const rx_block_format *f, const rx_quantized *
     RX_UNROLL(4)
     for (int q = 0; q < 4; q++) {
         if (f->kinds[q] == RX_NO_FACTOR) continue;
-        const int64_t size = f->kinds[q] == RX_FACTOR_F32 ? 4 : f->kinds[q] == RX_FACTOR_F16 ? 2 : 1;
+        const int64_t size = rx_factor_size(f->kinds[q]);
         const char *at = of_row[q] + rows * w->factors[q].row * size;
         for (int64_t line = 0; line < terms / f->terms[q] * size; line += 64) __builtin_prefetch(at + line);
     }
@@ -107,9 +109,8 @@ RX_INLINE __m512 rx_sixteen(const rx_block_format *f, const char *const *of_row,
     RX_UNROLL(2)
     for (int q = first; q < first + 2; q++) {
         if (f->kinds[q] == RX_NO_FACTOR) continue;
-        const int size = f->kinds[q] == RX_FACTOR_F32 ? 4 : f->kinds[q] == RX_FACTOR_F16 ? 2 : 1;
         const int64_t each = f->terms[q] / f->group, count = each < 16 ? 16 / each : 1;
-        __m512 some = rx_some_factors(f->kinds[q], of_row[q] + g / each * size, (int)count, (groups - g + each - 1) / each);
+        __m512 some = rx_some_factors(f->kinds[q], of_row[q] + g / each * rx_factor_size(f->kinds[q]), (int)count, (groups - g + each - 1) / each);
         if (each > 1) {
             const __m512i lane = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
             some = _mm512_permutexvar_ps(_mm512_srli_epi32(lane, each == 2 ? 1 : each == 4 ? 2 : each == 8 ? 3 : 4), some);
