@@ -164,11 +164,18 @@ fn leaf(
     bools: &BTreeSet<Name>,
     truths: &[(Term, bool)],
 ) -> Known<Option<String>> {
-    let found = leaf_by((left, right), facts, bools, truths, Tests::Cut);
+    // Facts on names of one attempt say nothing of those of another.
+    let mut compared = |tests| {
+        facts.push();
+        let outcome = compared((left, right), facts, bools, truths, tests);
+        facts.pop();
+        outcome
+    };
+    let found = compared(Tests::Cut);
     if matches!(found, Ok(None) | Err(Stuck::Split(_))) || !has_sum(left) || !has_sum(right) {
         return found;
     }
-    match leaf_by((left, right), facts, bools, truths, Tests::Indicate) {
+    match compared(Tests::Indicate) {
         Ok(None) => Ok(None),
         _ => found,
     }
@@ -181,20 +188,6 @@ enum Tests {
     Cut,
     /// They are factors.
     Indicate,
-}
-
-fn leaf_by(
-    (left, right): (&Term, &Term),
-    facts: &mut dyn Facts,
-    bools: &BTreeSet<Name>,
-    truths: &[(Term, bool)],
-    tests: Tests,
-) -> Known<Option<String>> {
-    // Facts on names of one attempt say nothing of those of another.
-    facts.push();
-    let outcome = compared((left, right), facts, bools, truths, tests);
-    facts.pop();
-    outcome
 }
 
 fn compared(

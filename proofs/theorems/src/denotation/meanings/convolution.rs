@@ -1,7 +1,7 @@
 //! Convolutions and transposed ones of one spatial axis, without groups of channels. The five sums of a transposed one of two axes take
 //! more steps than proofs of passes have.
 
-use super::{Meaning, meaning};
+use super::{Meaning, add, meaning, mul, sub};
 use crate::denotation::denoter::{Denoter, extent, tensor};
 use crate::denotation::term::{Binder, Domain, FoldOp, Known, Term, unknown};
 use crate::rules::rule::{Arg, Axis, Call, Entry};
@@ -122,37 +122,25 @@ fn windows(denoter: &mut Denoter, call: &Call, way: Way) -> Known<Windows> {
     Ok(Windows { data: own, kernel: weights, layouts: [data, kernel, out], axes: axes.collect() })
 }
 
-fn plus(a: Dim, b: Dim) -> Dim {
-    Dim::op(DimOp::Add, a, b)
-}
-
-fn minus(a: Dim, b: Dim) -> Dim {
-    Dim::op(DimOp::Sub, a, b)
-}
-
-fn times(a: Dim, b: Dim) -> Dim {
-    Dim::op(DimOp::Mul, a, b)
-}
-
 impl Spatial {
     /// The place in the greater tensor of an index of the smaller one and one of the window.
     fn place(&self, index: &Dim, window: &Dim) -> Dim {
-        let reached = times(window.clone(), self.dilation.clone());
-        minus(plus(times(index.clone(), self.stride.clone()), reached), self.before.clone())
+        let reached = mul(window.clone(), self.dilation.clone());
+        sub(add(mul(index.clone(), self.stride.clone()), reached), self.before.clone())
     }
 
     fn extent(&self, data: &Dim, window: &Dim, way: Way) -> Dim {
         let one = Dim::Int(1);
-        let reach = times(self.dilation.clone(), minus(window.clone(), one.clone()));
-        let pads = plus(self.before.clone(), self.after.clone());
+        let reach = mul(self.dilation.clone(), sub(window.clone(), one.clone()));
+        let pads = add(self.before.clone(), self.after.clone());
         match way {
             Way::Forward => {
-                let room = minus(minus(plus(data.clone(), pads), reach), one.clone());
-                plus(Dim::op(DimOp::FloorDiv, room, self.stride.clone()), one)
+                let room = sub(sub(add(data.clone(), pads), reach), one.clone());
+                add(Dim::op(DimOp::FloorDiv, room, self.stride.clone()), one)
             }
             Way::Transposed => {
-                let spread = times(minus(data.clone(), one.clone()), self.stride.clone());
-                plus(plus(plus(minus(spread, pads), reach), self.more.clone()), one)
+                let spread = mul(sub(data.clone(), one.clone()), self.stride.clone());
+                add(add(add(sub(spread, pads), reach), self.more.clone()), one)
             }
         }
     }

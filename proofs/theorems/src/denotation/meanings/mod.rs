@@ -18,7 +18,7 @@ mod reduction;
 use super::denoter::{Denoter, first};
 use super::term::{Known, Term, unknown};
 use crate::rules::rule::{Arg, Axis, Call, Node};
-use relax_syntax::dim::Dim;
+use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::dtype::DType;
 
 use elementwise::broadcast;
@@ -59,6 +59,18 @@ static TABLES: &[&[Meaning]] = &[
 pub(super) fn meaning_of(name: &str) -> Option<&'static Meaning> {
     let listed = TABLES.iter().flat_map(|table| table.iter()).find(|row| row.name == name);
     listed.or_else(|| elementwise::by_formula(name))
+}
+
+fn add(a: Dim, b: Dim) -> Dim {
+    Dim::op(DimOp::Add, a, b)
+}
+
+fn sub(a: Dim, b: Dim) -> Dim {
+    Dim::op(DimOp::Sub, a, b)
+}
+
+fn mul(a: Dim, b: Dim) -> Dim {
+    Dim::op(DimOp::Mul, a, b)
 }
 
 pub(super) fn like_first(denoter: &Denoter, call: &Call) -> Known<DType> {

@@ -1,6 +1,6 @@
 //! Tensors put together and taken apart: conditions on an index say where an element lies.
 
-use super::{Meaning, meaning};
+use super::{Meaning, add, meaning, mul, sub};
 use crate::denotation::denoter::{Denoter, extent, first, tensor};
 use crate::denotation::term::{Known, Term, unknown};
 use crate::rules::rule::{Arg, Axis, Call, Entry, Node};
@@ -16,14 +16,6 @@ pub(super) static MEANINGS: &[Meaning] = &[
     meaning("tile", tiled_shape, tiled),
     meaning("nn.pad", padded_shape, padded),
 ];
-
-fn sub(a: Dim, b: Dim) -> Dim {
-    Dim::op(DimOp::Sub, a, b)
-}
-
-fn add(a: Dim, b: Dim) -> Dim {
-    Dim::op(DimOp::Add, a, b)
-}
 
 fn parts(call: &Call) -> Known<&[Node]> {
     match call.arg("tensors") {
@@ -143,14 +135,13 @@ fn part_range(denoter: &mut Denoter, whole: &Node, part: usize) -> Known<(usize,
         Arg::Integer(Dim::Int(sections)) if *sections > 0 => {
             let sections = *sections;
             let size = Dim::op(DimOp::FloorDiv, whole.clone(), Dim::Int(sections));
-            let (size_times, total) =
-                (Dim::op(DimOp::Mul, size.clone(), Dim::Int(sections)), &whole);
+            let (size_times, total) = (mul(size.clone(), Dim::Int(sections)), &whole);
             if !denoter.equal(&size_times, total) || part >= usize::try_from(sections).unwrap_or(0)
             {
                 return unknown("parts of different sizes");
             }
             let at = i64::try_from(part).unwrap_or(i64::MAX);
-            let place = |n| Dim::op(DimOp::Mul, size.clone(), Dim::Int(n));
+            let place = |n| mul(size.clone(), Dim::Int(n));
             (place(at), place(at + 1))
         }
         Arg::List(cuts) => {
