@@ -38,7 +38,9 @@ use relax_reference::stop_to_semantics;
 use relax_runtime::{Module, Stop};
 use shown::{Shown, end};
 use speed::Speed;
+use std::fs::{self, Metadata};
 use std::io::{self, Read};
+use std::path::Path;
 use std::time::Instant;
 
 /// Bytes of a prompt, as of [`Tokenizer::encode`], and one more.
@@ -162,6 +164,12 @@ impl Given {
         }
         Ok((prompt.unwrap_or_default(), encoded))
     }
+}
+
+/// What is known of a file, which must not be a pipe or a device.
+fn regular(path: &Path) -> Result<Metadata, String> {
+    let metadata = fs::metadata(path).map_err(|error| format!("cannot read it: {error}"))?;
+    if metadata.is_file() { Ok(metadata) } else { Err("it is no file".to_owned()) }
 }
 
 fn max_tokens(args: &GenerateArgs) -> usize {

@@ -3,13 +3,14 @@
 use super::checkpoint::Checkpoint;
 use super::encoded::Encoded;
 use super::pool::Pool;
+use super::regular;
 use super::sequence::Suppressed;
 use crate::args::{GenerateArgs, SpeechTask};
 use crate::exit::Failure;
 use hound::{SampleFormat, WavReader};
 use relax_llm::{SpeechTokens, Task};
 use relax_runtime::Stop;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::Path;
 
@@ -135,10 +136,7 @@ fn seconds(samples: usize) -> f64 {
 }
 
 fn opened(path: &Path) -> Result<BufReader<File>, String> {
-    let metadata = fs::metadata(path).map_err(|error| format!("cannot read it: {error}"))?;
-    if !metadata.is_file() {
-        return Err("it is no file".to_owned());
-    }
+    regular(path)?;
     let file = File::open(path).map_err(|error| format!("cannot read it: {error}"))?;
     Ok(BufReader::new(file))
 }

@@ -3,6 +3,7 @@
 use super::checkpoint::Checkpoint;
 use super::encoded::Encoded;
 use super::pool::Pool;
+use super::regular;
 use crate::exit::Failure;
 use image::imageops::FilterType;
 use image::{ImageReader, Limits, RgbImage};
@@ -175,11 +176,7 @@ impl Form {
 }
 
 fn bytes_of(path: &Path) -> Result<Vec<u8>, String> {
-    let metadata = fs::metadata(path).map_err(|error| format!("cannot read it: {error}"))?;
-    if !metadata.is_file() {
-        return Err("it is no file".to_owned());
-    }
-    if metadata.len() > LONGEST {
+    if regular(path)?.len() > LONGEST {
         return Err(format!("it has more than {} MiB", LONGEST >> 20));
     }
     fs::read(path).map_err(|error| format!("cannot read it: {error}"))

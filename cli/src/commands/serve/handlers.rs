@@ -4,7 +4,7 @@ use super::answer::Head;
 use super::log::{Access, Log, now};
 use super::metrics::Metrics;
 use super::multipart::{boundary, parts};
-use super::queue::{Input, Job, Queue};
+use super::queue::{Input, Job, News, Queue};
 use super::refusal::{Refusal, object};
 use super::request::{Kind, Request, no_model};
 use super::stream::{Answer, transcript};
@@ -307,14 +307,12 @@ fn content_type(headers: &HeaderMap) -> &str {
     kind.unwrap_or_default()
 }
 
-type Events = tokio::sync::mpsc::UnboundedReceiver<(usize, super::queue::Event)>;
-
 /// Puts the sequences of a request into the queue, if they can ever be computed.
 fn admit(
     shared: &Shared,
     (positions, param): (usize, &str),
     choices: Vec<(Asked, Input)>,
-) -> Result<Events, Refusal> {
+) -> Result<News, Refusal> {
     let bytes = (shared.bytes)(positions).filter(|bytes| *bytes <= shared.cache_bytes);
     let Some(bytes) = bytes else {
         let words = format!(

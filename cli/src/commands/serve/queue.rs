@@ -4,7 +4,7 @@ use super::refusal::Refusal;
 use crate::commands::generate::{Asked, Emitted, Pixels, Reason, Speech};
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
 /// News of a sequence.
 #[derive(Debug)]
@@ -16,6 +16,9 @@ pub(super) enum Event {
     End(Reason, String),
     Failed(Refusal),
 }
+
+/// News of the sequences of a request, each with its choice.
+pub(super) type News = UnboundedReceiver<(usize, Event)>;
 
 /// What a sequence reads beside its prompt.
 pub(super) enum Input {
@@ -154,9 +157,9 @@ mod tests {
     use super::*;
     use crate::commands::generate::Suppressed;
     use relax_llm::{Sampler, Sampling};
-    use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+    use tokio::sync::mpsc::unbounded_channel;
 
-    fn job(bytes: u64) -> (Job, UnboundedReceiver<(usize, Event)>) {
+    fn job(bytes: u64) -> (Job, News) {
         let sampler = Sampler::new(Sampling::greedy(), 0).expect("the switches are admitted");
         let (prompt, stops) = (vec![1], Vec::new());
         let suppressed = Suppressed::default();

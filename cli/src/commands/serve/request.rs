@@ -174,11 +174,7 @@ fn conversation(
     let text = template.render(&messages).map_err(|why| refused(why.to_string()))?;
     let tokens = shared.tokenizer.encode(&text, Special::Template);
     let tokens = tokens.map_err(|why| refused(why.to_string()))?;
-    let tokens = match &shared.vision {
-        Some(vision) => vision.expanded(&tokens, pixels.images).map_err(refused)?,
-        None => tokens,
-    };
-    checked("messages", tokens, shared)
+    checked("messages", (tokens, pixels.images), shared)
 }
 
 fn text(fields: &mut Fields, shared: &Shared) -> Result<Vec<u32>, Refusal> {
@@ -201,16 +197,21 @@ fn text(fields: &mut Fields, shared: &Shared) -> Result<Vec<u32>, Refusal> {
             .ok_or_else(|| fields.wrong("prompt", &value, expected))?,
         other => return Err(fields.wrong("prompt", other, expected)),
     };
-    let tokens = match &shared.vision {
-        Some(vision) => vision.expanded(&tokens, 0).map_err(|why| Refusal::field("prompt", why))?,
-        None => tokens,
-    };
-    checked("prompt", tokens, shared)
+    checked("prompt", (tokens, 0), shared)
 }
 
 /// Tokens that the model can continue.
-fn checked(field: &str, tokens: Vec<u32>, shared: &Shared) -> Result<Vec<u32>, Refusal> {
+/// The tokens of a prompt with so many images, as the model reads them.
+fn checked(
+    field: &str,
+    (tokens, images): (Vec<u32>, usize),
+    shared: &Shared,
+) -> Result<Vec<u32>, Refusal> {
     let refused = |why: String| Err(Refusal::field(field, why));
+    let tokens = match &shared.vision {
+        Some(vision) => vision.expanded(&tokens, images).or_else(refused)?,
+        None => tokens,
+    };
     if tokens.is_empty() {
         return refused("the prompt has no tokens".to_owned());
     }

@@ -3,7 +3,7 @@
 use super::answer::{Choice, Head, usage};
 use super::handlers::Shared;
 use super::log::Access;
-use super::queue::Event;
+use super::queue::{Event, News};
 use super::refusal::{Refusal, object};
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -13,7 +13,6 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
-use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Instant, timeout, timeout_at};
 
 /// How often a stream without news says that it lives, so that proxies keep it open.
@@ -24,18 +23,16 @@ pub(super) struct Answer {
     pub(super) head: Head,
     pub(super) choices: usize,
     pub(super) prompt: usize,
-    pub(super) events: Receiver,
+    pub(super) events: News,
     pub(super) deadline: Instant,
     pub(super) shared: Arc<Shared>,
     /// Logged when the last byte is sent.
     pub(super) access: Arc<Access>,
 }
 
-type Receiver = UnboundedReceiver<(usize, Event)>;
-
 /// The next event of a request.
 async fn next(
-    events: &mut Receiver,
+    events: &mut News,
     (deadline, shared): (Instant, &Shared),
 ) -> Result<(usize, Event), Refusal> {
     match timeout_at(deadline, events.recv()).await {
@@ -48,7 +45,7 @@ async fn next(
 
 /// The whole text of the only sequence of a request.
 pub(super) async fn transcript(
-    mut events: Receiver,
+    mut events: News,
     until: (Instant, &Shared),
     access: &Access,
 ) -> Result<String, Refusal> {
