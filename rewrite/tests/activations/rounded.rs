@@ -1,17 +1,12 @@
-//! How far rounded activations move a product with quantized weights: within the bound that the operands give, and near it.
+//! How far activations in bytes move a product.
 
+use super::{EXTENTS, floats, greatest_share, modules};
 use ndarray::{ArrayD, IxDyn};
-use relax_program::frontend::{Program, RunOptions, run as interpret};
-use relax_rewrite::pass::Settings;
 use relax_rewrite::passes::round_activations;
-use relax_rewrite::pipeline::{Route, Unwatched, run};
 use relax_semantics::random::Random;
 use relax_semantics::tensor::Tensor;
-use relax_semantics::value::Value;
-use relax_symbolic::Prover;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::Module;
-use relax_syntax::span::Source;
 
 const PRODUCT: &str = r#"
 @tensorir_function
@@ -35,25 +30,13 @@ def with_minimum(x: Tensor(("n", "b * 32"), "f32"), w: Tensor(("c", "b * 32"), "
     return matmul(x, permute_dims(call_tir(least, [w, d, m], Tensor((c, b * 32), "f32"))))
 "#;
 
-fn modules() -> [Module; 2] {
-    let program = Program::load(Source::new("text", PRODUCT));
-    assert!(!program.has_errors(), "{:#?}", program.diagnostics);
-    let route = Route::Passes(vec![&round_activations::PASS]);
-    let settings = Settings::default();
-    let after = run(&program.module, &route, &settings, &mut Prover::new(), &mut Unwatched)
-        .expect("the pass runs");
-    assert_ne!(after, program.module);
-    [program.module, after]
+fn of_product() -> [Module; 2] {
+    modules(PRODUCT, &round_activations::PASS)
 }
 
-/// With three operands, or with minimums too.
-fn floats(module: &Module, operands: &[Tensor]) -> Vec<f64> {
-    let arguments = operands.iter().cloned().map(Value::Tensor).collect();
-    let name = if operands.len() == 3 { "main" } else { "with_minimum" };
-    match interpret(module, name, arguments, &RunOptions::default()).result {
-        Ok(Value::Tensor(tensor)) => tensor.to_floats().iter().copied().collect(),
-        other => panic!("{other:?}"),
-    }
+/// The function of three operands, or that with minimums too.
+fn function(operands: &[Tensor]) -> &'static str {
+    if operands.len() == 3 { "main" } else { "with_minimum" }
 }
 
 /// The bound for each element.
@@ -95,21 +78,16 @@ fn operands([n, c, b]: [usize; 3], seed: u64) -> [Tensor; 4] {
 
 #[test]
 fn products_stay_within_the_bound() {
-    let [before, after] = modules();
+    let modules = of_product();
     let mut worst: f64 = 0.0;
     let mut seeds = (0..).zip([3, 4].into_iter().cycle());
-    for extents in [[0, 3, 2], [2, 0, 2], [2, 3, 0], [1, 1, 1], [3, 5, 2], [8, 4, 7]] {
+    for extents in EXTENTS {
         for (seed, count) in seeds.by_ref().take(20) {
             let operands = operands(extents, seed);
             let operands = &operands[..count];
-            let (want, got) = (floats(&before, operands), floats(&after, operands));
-            let bounds = bounds(operands);
-            assert_eq!([want.len(), got.len()], [bounds.len(); 2]);
-            for ((want, got), bound) in want.iter().zip(&got).zip(bounds) {
-                let difference = (want - got).abs();
-                assert!(difference <= bound, "{extents:?}: {difference} is above {bound}");
-                worst = worst.max(difference / bound);
-            }
+            let call = (function(operands), operands);
+            let case = format!("{extents:?}");
+            worst = worst.max(greatest_share(&modules, call, bounds(operands), &case));
         }
     }
     // Errors of 32 terms cancel in part.
@@ -126,7 +104,7 @@ fn of_row(row: &[f64]) -> [f64; 2] {
         Tensor::from_ints(DType::I8, ArrayD::from_elem(IxDyn(&[1, 32]), 1)),
         Tensor::from_floats(DType::F32, shaped(&[1, 1], vec![1.0])),
     ];
-    modules().map(|module| floats(&module, &operands)[0])
+    of_product().map(|module| floats(&module, "main", &operands)[0])
 }
 
 #[test]
