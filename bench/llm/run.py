@@ -1,11 +1,12 @@
 """Speed of a language model: `relax generate` and llama.cpp on the same GGUF file, in one run.
 
-usage: python run.py MODEL.gguf [--relax PATH] [--threads 1,2] [--prefill 16,128,512] [--decode 16,512,2048] [--activations q8,f32] [--output FILE.md]
+usage: python run.py MODEL.gguf [--relax PATH] [--threads 1,2] [--prefill 16,128,512] [--decode 16,512,2048] [--activations q8,f32] [--repeat 3] [--output FILE.md]
        python run.py MODEL.gguf --clients 1,2,4,8 [--relax PATH] [--threads 1,2] [--decode 16] [--activations q8,f32] [--output FILE.md]
 
 make_model.py makes a model. llama.cpp is measured where llama-cpp-python (PyPI, built from its source) can be imported, by this
-Python, and the products alone by onnxruntime's 4-bit operator (products.py) where onnx and onnxruntime can. Prompts are random tokens. Decoding is the median of 24 steps after a prompt of so many tokens. The machine should do nothing
-else; ratios say more than times.
+Python, and the products alone by onnxruntime's 4-bit operator (products.py) where onnx and onnxruntime can. Prompts are random tokens. Decoding is the median of 24 steps after a prompt of so many tokens. Each is
+measured --repeat times in turns with llama.cpp, and the medians are told. The share of the bandwidth is that of the weights which a step reads in whole, against what as many threads read
+right after the steps. The machine should do nothing else; ratios say more than times.
 
 With --clients `relax serve` answers so many clients at once. Each sends a prompt of its own and gets 48 tokens as a stream. Tokens are counted
 from the moment at which all clients have their first one until one of them has its last: all sequences decode in that time.
@@ -21,6 +22,7 @@ import threading
 import time
 import urllib.request
 from pathlib import Path
+from statistics import median
 
 ROOT = Path(__file__).resolve().parents[2]
 STEPS = 24
@@ -89,13 +91,18 @@ def rows(arguments):
         kinds += [("decode", STEPS, count) for count in numbers(arguments.decode)]
         for kind, steps, count in kinds:
             key = f"{kind}_tokens_per_second"
-            other = peer(arguments, count, threads, steps)[key] if has_peer else None
             name = f"prefill of {count}" if kind == "prefill" else f"decode after {count}"
+            others, runs = [], {activations: [] for activations in formats}
+            for _ in range(arguments.repeat):
+                others += [peer(arguments, count, threads, steps)[key]] if has_peer else []
+                for activations in formats:
+                    found = own(arguments, activations, count, threads, steps)
+                    runs[activations].append(found)
             for activations in formats:
-                found = own(arguments, activations, count, threads, steps)
-                share = f"{found['share_of_read']:.0%}" if kind == "decode" else "–"
-                cells = ["–", "–"] if other is None else [f"{other:.1f}", f"{found[key] / other:.2f}"]
-                yield f"| {name} | {threads} | {activations} | {found[key]:.1f} | {share} | {cells[0]} | {cells[1]} |"
+                speed = median(run[key] for run in runs[activations])
+                share = f"{median(run['share_of_read'] for run in runs[activations]):.0%}" if kind == "decode" else "–"
+                cells = [f"{median(others):.1f}", f"{speed / median(others):.2f}"] if has_peer else ["–", "–"]
+                yield f"| {name} | {threads} | {activations} | {speed:.1f} | {share} | {cells[0]} | {cells[1]} |"
     yield ""
     yield f"Peak memory {found['peak_memory_bytes'] / 2**20:.0f} MiB with {found['weight_bytes'] / 2**20:.0f} MiB of weights, loaded in {found['loading_seconds']:.2f} s; {found['allocations_per_step']} allocations in the last step."
     if not all(importlib.util.find_spec(name) for name in ["onnx", "onnxruntime"]):
@@ -168,6 +175,7 @@ def main():
     parser.add_argument("--prefill", default="16,128,512")
     parser.add_argument("--decode", default="16,512,2048")
     parser.add_argument("--activations", default="q8,f32")
+    parser.add_argument("--repeat", type=int, default=3, choices=range(1, 100), metavar="TIMES")
     parser.add_argument("--clients")
     parser.add_argument("--output")
     arguments = parser.parse_args()

@@ -94,6 +94,9 @@ pub struct Text {
     pub quantized: BTreeSet<String>,
     /// Tensors with two dims that are not, and why.
     pub kept: BTreeMap<String, String>,
+    /// Bytes of the weights that each step of decoding reads in whole: those of which it takes
+    /// rows, and those of encoders, are not among them.
+    pub step_bytes: u64,
 }
 
 /// What templates read of it.

@@ -75,6 +75,9 @@ struct Values {
     encoder: Option<Box<Values>>,
     /// Whether layers attend to what the encoder makes.
     has_cross_attention: bool,
+    /// As of [`Text`].
+    #[serde(skip)]
+    step_bytes: u64,
 }
 
 /// An image, and its rows of features.
@@ -152,7 +155,8 @@ pub fn quantized_text(
         });
         wrong(shown.unwrap_or_default())
     })?;
-    Ok(Text { text, quantized: checkpoint.quantized, kept: checkpoint.kept })
+    let Checkpoint { quantized, kept, .. } = checkpoint;
+    Ok(Text { text, quantized, kept, step_bytes: values.step_bytes })
 }
 
 /// An error with its causes: what is wrong in an included template is a cause.
@@ -179,15 +183,16 @@ fn rendered(template: &str, values: &Values) -> Result<String, minijinja::Error>
 fn values(config: &Config, checkpoint: &mut Checkpoint<'_>) -> Result<Values, Error> {
     let encoder = config.encoder.as_ref().map(|encoder| values(encoder, checkpoint));
     let encoder = encoder.transpose()?.map(Box::new);
-    let mut formats = encoder.as_ref().map_or_else(BTreeSet::new, |encoder| encoder.blocks.clone());
-    let outer = outer(config, checkpoint, &mut formats)?;
+    let formats = encoder.as_ref().map_or_else(BTreeSet::new, |encoder| encoder.blocks.clone());
+    let mut read = Read { formats, step_bytes: 0 };
+    let outer = outer(config, checkpoint, &mut read)?;
     let divisors = Role::FrequencyDivisors;
     let frequency_divisors = if config.has_adjacent_pairs() && checkpoint.has(divisors) {
         Some(global(&checkpoint.find(config, divisors, 0)?))
     } else {
         None
     };
-    let (functions, layers) = layers(config, checkpoint, &mut formats)?;
+    let (functions, layers) = layers(config, checkpoint, &mut read)?;
     let windows: BTreeSet<Option<usize>> =
         functions.iter().map(|function| function.window).collect();
     let windows = windows.into_iter().collect();
@@ -215,7 +220,8 @@ fn values(config: &Config, checkpoint: &mut Checkpoint<'_>) -> Result<Values, Er
         has_adjacent_pairs: config.has_adjacent_pairs(),
         rotaries: config.rotaries.iter().map(frequencies).collect(),
         frequency_divisors,
-        blocks: formats,
+        blocks: read.formats,
+        step_bytes: read.step_bytes,
         quantize: None,
         outer,
         windows,
@@ -251,9 +257,18 @@ fn global(found: &Found) -> Weight {
     Weight::new(found, params, false)
 }
 
-fn note(formats: &mut BTreeSet<&'static Block>, found: &Found) {
-    if let Format::Block(block) = found.format {
-        formats.insert(block);
+/// What is read of a checkpoint.
+struct Read {
+    formats: BTreeSet<&'static Block>,
+    /// In each step of decoding, in whole.
+    step_bytes: u64,
+}
+
+impl Read {
+    fn note(&mut self, found: &Found) {
+        if let Format::Block(block) = found.format {
+            self.formats.insert(block);
+        }
     }
 }
 
@@ -261,7 +276,7 @@ fn note(formats: &mut BTreeSet<&'static Block>, found: &Found) {
 fn outer(
     config: &Config,
     checkpoint: &mut Checkpoint,
-    formats: &mut BTreeSet<&'static Block>,
+    read: &mut Read,
 ) -> Result<BTreeMap<&'static str, Weight>, Error> {
     let mut roles: Vec<(Role, Role)> =
         config.outer_roles().into_iter().map(|role| (role, role)).collect();
@@ -276,7 +291,11 @@ fn outer(
     let mut weights = BTreeMap::new();
     for (role, source) in roles {
         let found = checkpoint.find(config, source, 0)?;
-        note(formats, &found);
+        read.note(&found);
+        // Of the embedding and of positions a step takes rows; the rest belongs to what is encoded.
+        if matches!(role, Role::Head | Role::FinalNorm | Role::FinalNormBias) {
+            read.step_bytes += found.bytes();
+        }
         weights.insert(role, global(&found));
     }
     Ok(with_biases(&weights))
@@ -288,7 +307,7 @@ type Kind = (Option<usize>, Vec<Format>);
 fn layers(
     config: &Config,
     checkpoint: &mut Checkpoint,
-    formats: &mut BTreeSet<&'static Block>,
+    read: &mut Read,
 ) -> Result<(Vec<Function>, Vec<Layer>), Error> {
     let roles = config.layer_roles();
     let mut kinds: Vec<Kind> = Vec::new();
@@ -299,7 +318,10 @@ fn layers(
         for &role in &roles {
             found.push((role, checkpoint.find(config, role, index)?));
         }
-        found.iter().for_each(|(_, found)| note(formats, found));
+        for (_, found) in &found {
+            read.note(found);
+            read.step_bytes += found.bytes();
+        }
         let kind = (window, found.iter().map(|(_, found)| found.format.clone()).collect());
         let place = kinds.iter().position(|known| *known == kind).unwrap_or_else(|| {
             let name = match functions.len() {
@@ -313,7 +335,7 @@ fn layers(
         let fields = found.iter().flat_map(|(_, found)| &found.fields);
         let arguments = fields.map(|field| field.param.clone()).collect();
         let function = functions[place].name.clone();
-        let encoded = encoded(config, checkpoint, (index, &mut *formats))?;
+        let encoded = encoded(config, checkpoint, (index, &mut *read))?;
         calls.push(Layer { index, function, rotary, arguments, encoded });
     }
     Ok((functions, calls))
@@ -323,12 +345,12 @@ fn layers(
 fn encoded(
     config: &Config,
     checkpoint: &mut Checkpoint<'_>,
-    (layer, formats): (usize, &mut BTreeSet<&'static Block>),
+    (layer, read): (usize, &mut Read),
 ) -> Result<BTreeMap<&'static str, Weight>, Error> {
     let mut weights = BTreeMap::new();
     for role in CROSS_INPUTS.into_iter().filter(|_| config.has_cross_attention()) {
         let found = checkpoint.find(config, role, layer)?;
-        note(formats, &found);
+        read.note(&found);
         weights.insert(role, global(&found));
     }
     Ok(with_biases(&weights))

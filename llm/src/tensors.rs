@@ -4,6 +4,7 @@ use crate::config::{Config, Family, Head, Naming};
 use crate::error::Error;
 use crate::quantize::Quantization;
 use crate::roles::Role;
+use relax_syntax::dtype::DType;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -162,6 +163,17 @@ pub(crate) struct Field {
     pub(crate) annotation: String,
     /// `param("NAME", Tensor((4, 2), "f32"))`
     pub(crate) param: String,
+    /// Of the elements in the program.
+    pub(crate) bytes: u64,
+}
+
+impl Field {
+    fn new(suffix: String, dtype: &str, shape: &[usize], param: String) -> Self {
+        // A dtype that the language lacks is refused where the program is read.
+        let element = DType::parse(dtype).map_or(0, DType::size);
+        let bytes = shape.iter().fold(element, |bytes, extent| bytes.saturating_mul(*extent));
+        Self { suffix, annotation: annotation(dtype, shape), param, bytes: bytes as u64 }
+    }
 }
 
 /// A weight with the expressions that its fields have at its place in the text.
@@ -195,6 +207,13 @@ impl Weight {
 pub(crate) struct Found {
     pub(crate) format: Format,
     pub(crate) fields: Vec<Field>,
+}
+
+impl Found {
+    /// Of the elements in the program.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.fields.iter().map(|field| field.bytes).sum()
+    }
 }
 
 /// Looks tensors up, and records which ones the model uses.
@@ -292,10 +311,11 @@ impl<'c> Checkpoint<'c> {
         let whole = of_program(name, "", format.name(), shape).param;
         let to = quantization.format();
         let blocks = if let Format::Block(block) = to { columns / block.elements } else { columns };
-        let field = |field: &BlockField| Field {
-            suffix: if field.name.is_empty() { String::new() } else { format!("_{}", field.name) },
-            annotation: annotation(field.dtype, &[rows, blocks * field.columns]),
-            param: format!("{}({whole})", quantization.function(field, format.name())),
+        let field = |field: &BlockField| {
+            let suffix =
+                if field.name.is_empty() { String::new() } else { format!("_{}", field.name) };
+            let param = format!("{}({whole})", quantization.function(field, format.name()));
+            Field::new(suffix, field.dtype, &[rows, blocks * field.columns], param)
         };
         Some(Found { fields: quantization.fields().iter().map(field).collect(), format: to })
     }
@@ -336,11 +356,8 @@ impl<'c> Checkpoint<'c> {
                         }
                         None => whole.param,
                     };
-                    Field {
-                        suffix: format!("_{}", field.name),
-                        annotation: annotation(field.dtype, &[rows, blocks * field.columns]),
-                        param,
-                    }
+                    let shape = [rows, blocks * field.columns];
+                    Field::new(format!("_{}", field.name), field.dtype, &shape, param)
                 };
                 Ok(block.fields.iter().map(field).collect())
             }
@@ -388,7 +405,6 @@ fn annotation(dtype: &str, shape: &[usize]) -> String {
 }
 
 fn of_program(name: &str, suffix: &str, dtype: &str, shape: &[usize]) -> Field {
-    let annotation = annotation(dtype, shape);
-    let param = format!("param(\"{name}\", {annotation})");
-    Field { suffix: suffix.to_owned(), annotation, param }
+    let param = format!("param(\"{name}\", {})", annotation(dtype, shape));
+    Field::new(suffix.to_owned(), dtype, shape, param)
 }

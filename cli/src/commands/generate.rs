@@ -75,7 +75,7 @@ pub(super) fn generate(args: &GenerateArgs, terminal: &mut Terminal) -> Outcome 
         _ => None,
     };
     let compiled = load(&args.loading, &checkpoint, terminal)?;
-    let mut speed = Speed::new(start.elapsed());
+    let mut speed = Speed::new(start.elapsed(), checkpoint.text.step_bytes);
     let (context, max_tokens) = (checkpoint.config.context, max_tokens(args));
     let positions = prompt.as_ref().map(|prompt| prompt.len().saturating_add(max_tokens));
     let positions = context.min(positions.unwrap_or(context));

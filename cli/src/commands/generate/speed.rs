@@ -30,13 +30,16 @@ pub(super) struct Speed {
     steps: Vec<Duration>,
     /// Allocations of the last step.
     allocations: u64,
+    /// Bytes of weights that a later step reads in whole.
+    step_bytes: u64,
 }
 
 impl Speed {
-    pub(super) fn new(loading: Duration) -> Self {
+    pub(super) fn new(loading: Duration, step_bytes: u64) -> Self {
         let prompt = (0, Duration::ZERO);
         let steps = Vec::new();
-        Self { loading, prompt, encoded: None, is_prompt: true, steps, allocations: 0 }
+        let (is_prompt, encoded, allocations) = (true, None, 0);
+        Self { loading, prompt, encoded, is_prompt, steps, allocations, step_bytes }
     }
 
     /// Notes speech of so many seconds.
@@ -93,7 +96,7 @@ impl Speed {
         let prefill = tokens as f64 / took.as_secs_f64();
         let median = self.median();
         let decode = median.map(|seconds| 1.0 / seconds);
-        let bytes = decode.map(|decode| decode * weights);
+        let bytes = decode.map(|decode| decode * self.step_bytes as f64);
         let share = bytes.zip(read).map(|(bytes, read)| bytes / read);
         let peak = peak_memory();
         if terminal.format == Format::Json {
@@ -106,6 +109,7 @@ impl Speed {
                 "prefill_tokens_per_second": prefill,
                 "decode_tokens_per_second": decode,
                 "weight_bytes": weights,
+                "step_weight_bytes": self.step_bytes,
                 "weight_bytes_per_second": bytes,
                 "read_bytes_per_second": read,
                 "share_of_read": share,
