@@ -26,7 +26,11 @@ impl Mapping {
         // SAFETY: the pages are the process's own and only read. Whoever loads a module leaves its file as it is while the
         // module lives, as with every program that a system maps; `relax build` puts another file in its place.
         // The documentation of `ModuleFile` says so.
-        Ok(Mapping::Mapped(unsafe { memmap2::Mmap::map(&file)? }))
+        let mapped = unsafe { memmap2::Mmap::map(&file)? };
+        // A wish: where the file system keeps files in large pages, weights are read with fewer translations of addresses.
+        #[cfg(target_os = "linux")]
+        let _ = mapped.advise(memmap2::Advice::HugePage);
+        Ok(Mapping::Mapped(mapped))
     }
 
     /// Whether tensors may lie in it: a page begins where every tensor may.
