@@ -2,7 +2,6 @@
 //! is called by name. Deduction alone (`relax_semantics::check`) cannot tell.
 
 mod by_name;
-mod heap;
 mod memory;
 mod restored;
 

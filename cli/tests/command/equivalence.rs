@@ -182,3 +182,140 @@ fn constants_of_models_are_compared_and_bad_files_are_refused() {
     let (said, code) = folder.ended(&["equiv", "a.rx", "b.rx", "--entry", "none"]);
     assert!(code == Some(2) && said.contains("none"), "{said}");
 }
+
+/// Dims of tensors, shapes and fields, with what is declared of them, a cast and a view.
+const TYPED: &str = r#"
+def main(x: Tensor(("n", 4), "f32"), y: Tensor(("n", "m"), "f32"), s: Shape(["n * 2", "k"]), t: Tuple(Tensor(("k",), "i32"), Tensor(("j", 2), "f32"))):
+    n, k = sym_var(lower_bound=1), sym_var()
+    m = sym_var(upper_bound=64, multiple_of=2)
+    j = sym_var()
+    z = exp(x)
+    w = reshape(z, shape(n * 4))
+    u = match_cast(t[1], Tensor(("n", 2), "f32"))
+    a = add(u, u)
+    return (w, a, y, t[0])
+"#;
+
+#[test]
+fn what_checks_its_own_parameters_is_compared_with_a_signature() {
+    let folder = Folder::new();
+    folder.write("typed.rx", TYPED);
+    let lowered = |phase: &str| {
+        let (text, code) = folder.ended(&["opt", "typed.rx", "--to", phase]);
+        assert_eq!(code, Some(0), "{text}");
+        text
+    };
+    folder.write("a.rx", &lowered("P2.2"));
+    let text = lowered("P2.3");
+    folder.write("b.rx", &text);
+    let equiv = ["equiv", "a.rx", "b.rx", "--certificate", "c.cert"];
+    let (said, code) = folder.ended(&equiv);
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(folder.ended(&["verify", "c.cert"]).1, Some(0));
+    // Each of these stops for other inputs, or has other values. The prover is alone: no case is run.
+    for (from, to) in [
+        ("\"tensor\",\n        2,\n        \"f32\"", "\"tensor\",\n        2,\n        \"f64\""),
+        ("\"lower_bound\", 1,", "\"lower_bound\", 2,"),
+        ("\"upper_bound\", 64,", "\"upper_bound\", 66,"),
+        ("\"multiple_of\", 2,", "\"multiple_of\", 4,"),
+        ("\"*\", (\"slot\", 0), 2,", "\"*\", (\"slot\", 0), 3,"),
+        ("(None, (\"store\", 1))", "((\"store\", 1), None)"),
+        ("(None, (\"store\", 2))", "(None, None)"),
+        ("((\"slot\", 0), None)", "(None, None)"),
+        (
+            "builtin.make_shape(heap, ((\"slot\", 0), 4))",
+            "builtin.make_shape(heap, ((\"slot\", 0), 3))",
+        ),
+        ("field_1 = t[1]", "field_1 = t[0]"),
+        ("\"tuple\",\n        2,", "\"tuple\",\n        3,"),
+    ] {
+        assert!(text.contains(from), "{from}: {text}");
+        folder.write("b.rx", &text.replacen(from, to, 1));
+        let (said, code) = folder.ended(&["equiv", "a.rx", "b.rx", "--cases", "0"]);
+        assert!(matches!(code, Some(1 | 6)), "{to}: {code:?}: {said}");
+    }
+}
+
+/// A function that gives the shape of `x`, by a heap; `then` comes before it does.
+fn by_heap(then: &str, others: &str) -> String {
+    format!(
+        r#"module_attr("phase", "P2.3")
+
+def f(x: Object, c: Object) -> Object:
+    heap = builtin.alloc_shape_heap(2)
+    builtin.check_kind(x, "tensor", 1, "f32", "boundary", "x", "")
+    builtin.check_kind(c, "tensor", 0, "bool", "boundary", "c", "")
+    builtin.match_shape(x, heap, (("store", 0),), "boundary", "x", "")
+    builtin.compute_dim(heap, 1, "*", ("slot", 0), 1, "dim/value", "")
+{then}
+    dims = builtin.make_shape(heap, (("slot", 1),))
+    return dims
+{others}"#
+    )
+}
+
+#[test]
+fn what_a_slot_holds_is_what_was_stored_last_on_every_way() {
+    let folder = Folder::new();
+    folder.write(
+        "a.rx",
+        "def f(x: Tensor((\"n\",), \"f32\"), c: Tensor((), \"bool\")) -> Object:\n    n = sym_var()\n    return shape(n)\n",
+    );
+    let branch = |then: i64, otherwise: i64| {
+        let store = |factor| {
+            format!(
+                "        builtin.compute_dim(heap, 1, \"*\", (\"slot\", 0), {factor}, \"dim/value\", \"\")\n        a = 1"
+            )
+        };
+        format!("    if c:\n{}\n    else:\n{}", store(then), store(otherwise))
+    };
+    let other = |factor: i64| {
+        format!(
+            "\ndef set(heap: Object) -> Object:\n    func_attr(\"private\", True)\n    builtin.compute_dim(heap, 1, \"*\", (\"slot\", 0), {factor}, \"dim/value\", \"\")\n    return shape(1)\n"
+        )
+    };
+    let call = "    a = set(heap)".to_owned();
+    let public = other(1).replace("    func_attr(\"private\", True)\n", "");
+    for (then, others, is_equal) in [
+        (String::new(), String::new(), true),
+        (branch(1, 1), String::new(), true),
+        (branch(1, 2), String::new(), false),
+        (branch(2, 1), String::new(), false),
+        (call.clone(), other(1), true),
+        (call.clone(), other(2), false),
+        (call.clone(), public.clone(), true),
+    ] {
+        folder.write("b.rx", &by_heap(&then, &others));
+        let (said, code) = folder.ended(&["equiv", "a.rx", "b.rx", "--entry", "f", "--cases", "0"]);
+        assert_eq!(code, Some(if is_equal { 5 } else { 6 }), "{then}{others}: {said}");
+    }
+    // Nobody looks into what both programs have.
+    let more = "    builtin.compute_dim(heap, 0, \"*\", (\"slot\", 0), 1, \"dim/value\", \"\")";
+    folder.write("a.rx", &by_heap(&call, &public));
+    folder.write("b.rx", &by_heap(&format!("{call}\n{more}"), &public));
+    let (said, code) = folder.ended(&["equiv", "a.rx", "b.rx", "--entry", "f", "--cases", "0"]);
+    assert!(code == Some(6) && said.contains("a heap that another function is given"), "{said}");
+}
+
+#[test]
+fn a_bound_that_is_checked_too_late_says_nothing_of_memory_before_it() {
+    let folder = Folder::new();
+    folder.write(
+        "a.rx",
+        "def f(x: Tensor((\"n\",), \"f32\")) -> Object:\n    n = sym_var(upper_bound=2)\n    return exp(x)\n",
+    );
+    let (bound, place) = (
+        "    builtin.check_bound(heap, 0, \"upper_bound\", 2, \"n\", \"dim\")\n",
+        "    dims = builtin.make_shape(heap, (2,))\n    s = memory.alloc_storage(dims, \"f32\", 0, \"global\")\n    more = builtin.make_shape(heap, ((\"slot\", 0),))\n    z = memory.alloc_tensor(s, more, \"f32\", 0)\n    exponential(x, z)\n",
+    );
+    for (steps, code) in [([bound, place], 5), ([place, bound], 6)] {
+        let [first, second] = steps;
+        let text = format!(
+            "module_attr(\"phase\", \"P2.3\")\n\ndef f(x: Object) -> Object:\n    heap = builtin.alloc_shape_heap(2)\n    builtin.check_kind(x, \"tensor\", 1, \"f32\", \"boundary\", \"x\", \"\")\n    builtin.match_shape(x, heap, ((\"store\", 0),), \"boundary\", \"x\", \"\")\n{first}{second}    return z\n\n@tensorir_function\ndef exponential(X: Buffer((\"n\",), \"f32\"), Y: Buffer((\"n\",), \"f32\")):\n    for i in range(n):\n        Y[i] = exp(X[i])\n"
+        );
+        folder.write("b.rx", &text);
+        let (said, ended) = folder.ended(&["equiv", "a.rx", "b.rx", "--cases", "0"]);
+        assert_eq!(ended, Some(code), "{said}");
+        assert_eq!(code == 6, said.contains("`z` lies inside its storage"), "{said}");
+    }
+}

@@ -1,6 +1,5 @@
 //! Storages and the tensors in them, by the obligations of certificates (`relax_validation::memory`).
 
-use super::heap::raised;
 use relax_semantics::check::{Phase, codes};
 use relax_symbolic::Prover;
 use relax_syntax::Name;
@@ -8,6 +7,7 @@ use relax_syntax::diagnostic::Diagnostic;
 use relax_syntax::facts::Facts;
 use relax_syntax::ir::Module;
 use relax_validation::answers::Source;
+use relax_validation::heaps::raised;
 use relax_validation::memory::Question;
 use relax_validation::memory::demands::{MemoryDemand, memory_demands};
 use relax_validation::obligation::Outcome;

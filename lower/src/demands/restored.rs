@@ -1,11 +1,11 @@
 //! A module of P2.1 or later with its calls by name as calls of operators again: what passes of earlier phases decide on.
 
-use super::heap::raised;
 use relax_rewrite::blocks::for_each_binding;
 use relax_semantics::ops::{called_by_name, lookup, only_checks};
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
 use relax_syntax::ir::{Atom, Binding, Body, Callee, Definition, Expr, Module, VarId};
+use relax_validation::heaps::raised;
 
 /// A call by name.
 #[derive(Clone, Debug)]

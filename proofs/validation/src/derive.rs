@@ -2,10 +2,12 @@
 
 use crate::answers::Source;
 use crate::applications;
+use crate::heaps::raised;
 use crate::kernels;
 use crate::memory;
 use crate::obligation::{Kind, Obligation, Outcome};
 use crate::used_rules::{self, UsedRule};
+use relax_semantics::ops::{HeapBuiltin, heap_builtin, lookup};
 use relax_syntax::Name;
 use relax_syntax::ir::{Binding, Callee, Definition, Expr, Function, Module, TensorProgram};
 use relax_syntax::parse::parse_file;
@@ -91,18 +93,12 @@ fn equivalence(one: &Stage, other: &Stage, source: &mut dyn Source) -> Vec<Oblig
             module.function(name).and_then(|function| function.lambda.body.clone())
         };
         let differs = |name: &Name| body(&stage.module, name) != body(&against.module, name);
-        let mut placing = stage.module.functions().filter(|own| places(own) && differs(&own.name));
-        if !has_dims(&stage.module) {
-            found.extend(placing.map(|function| Obligation {
-                kind: Kind::Memory,
-                function: function.name.clone(),
-                place: String::new(),
-                what: "tensors lie inside their storages".to_owned(),
-                outcome: Outcome::Unproved("sizes of memory that cells of a heap tell".to_owned()),
-            }));
-        } else if placing.next().is_some() {
-            let kernels = kernels::obligations(&stage.module, source);
-            let memory = memory::obligations(&stage.module, &kernels.initialized, source);
+        let mut functions = stage.module.functions();
+        if functions.any(|own| places(own) && differs(&own.name)) {
+            // Sizes that a heap tells are dims again.
+            let placed = raised(&stage.module);
+            let kernels = kernels::obligations(&placed, source);
+            let memory = memory::obligations(&placed, &kernels.initialized, source);
             // Storages that are not released change no value, and what reads an element that is not initialized is compared itself.
             let beside =
                 [memory::Question::Freed, memory::Question::Written].map(memory::Question::text);
@@ -136,7 +132,9 @@ pub fn obligations_of(route: &str, stages: &[Stage], source: &mut dyn Source) ->
 /// Whether shapes are dims of the text, and not cells of a heap.
 fn has_dims(module: &Module) -> bool {
     let is_heap = |binding: &Binding| match &binding.expr {
-        Expr::Call { callee: Callee::Operator(name), .. } => name == "builtin.alloc_shape_heap",
+        Expr::Call { callee: Callee::Operator(name), .. } => {
+            lookup(name).and_then(heap_builtin) == Some(HeapBuiltin::Alloc)
+        }
         _ => false,
     };
     let mut bodies = module.functions().filter_map(|function| function.lambda.body.as_ref());

@@ -10,6 +10,7 @@ mod applications;
 pub mod certificate;
 pub mod check;
 pub mod derive;
+pub mod heaps;
 mod kernels;
 pub mod memory;
 mod names;

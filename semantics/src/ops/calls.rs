@@ -255,6 +255,12 @@ pub fn is_deduced_by_name(row: &Operator) -> bool {
     row.name == BY_NAME
 }
 
+/// Whether a call by name computes what the named operator does.
+#[must_use]
+pub fn computes_by_name(row: &Operator) -> bool {
+    [BY_NAME, BY_NAME_UNTYPED].contains(&row.name)
+}
+
 /// The operator that the first argument of `builtin.call_operator`, `builtin.run_operator` and
 /// `builtin.check_operator` names.
 #[must_use]

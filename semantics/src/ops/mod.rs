@@ -42,7 +42,8 @@ mod traps;
 mod unary;
 
 pub use apply::{apply, check_constraints};
-pub use calls::{called_by_name, is_deduced_by_name, only_checks};
+pub use builtins::{HeapBuiltin, heap_builtin};
+pub use calls::{called_by_name, computes_by_name, is_deduced_by_name, only_checks};
 pub use elementwise::{Defined, Element, Elementwise, Formula, Layout, Partial};
 pub use eval::{Eval, Limits, Machine};
 pub use infer::{Infer, Obligation, Reject, normalize_axis};

@@ -54,7 +54,8 @@ impl Side<'_> {
         let key = self.key(condition);
         let before = self.cells.clone();
         let (mut results, mut held, mut left) = (Vec::new(), Vec::new(), Vec::new());
-        let outer = self.learnt;
+        let (outer, slots) = (self.learnt, self.heaps.slots.clone());
+        let mut stored = Vec::new();
         for (holds, body) in [(true, then), (false, otherwise)] {
             self.branch.push(format!("{key} is {holds}"));
             self.facts.push();
@@ -80,18 +81,17 @@ impl Side<'_> {
             results.push(result?);
             held.push(self.cells[..before.len()].to_vec());
             self.cells[..before.len()].copy_from_slice(&before);
+            stored.push(std::mem::replace(&mut self.heaps.slots, slots.clone()));
         }
         // Where one branch always stops, what there is afterwards comes from the other one.
         if let [true, false] | [false, true] = left.as_slice() {
             let taken = usize::from(left[1]);
             self.cells[..before.len()].copy_from_slice(&held[taken]);
+            self.heaps.slots = stored.swap_remove(taken);
             return Ok(results.swap_remove(taken));
         }
-        let sides = [true, false].map(|holds| {
-            let guard = |claims| Guard { test: Decides::Dims(claims), holds }.known();
-            claims.clone().map_or_else(Vec::new, guard)
-        });
-        let asked = Asked { condition, sides };
+        self.heaps.keep_common(&stored);
+        let asked = Asked::of(condition, claims.as_deref());
         let held = held[0].iter().zip(&held[1]).enumerate();
         for (at, (a, b)) in held {
             let (a, b) = (Value::Entry(*a), Value::Entry(*b));
@@ -146,7 +146,17 @@ struct Asked<'v> {
     sides: [Vec<Claim>; 2],
 }
 
-impl Asked<'_> {
+impl<'v> Asked<'v> {
+    /// `claims` are those of which a truth value says that all hold.
+    fn of(condition: &'v Value, claims: Option<&[Claim]>) -> Self {
+        let sides = [true, false].map(|holds| {
+            let guard =
+                |claims: &[Claim]| Guard { test: Decides::Dims(claims.to_vec()), holds }.known();
+            claims.map_or_else(Vec::new, guard)
+        });
+        Self { condition, sides }
+    }
+
     /// The annotation that what the first branch gives has where it is taken, and what the other one gives there.
     fn common(&self, a: &Annotation, b: &Annotation, facts: &mut dyn Facts) -> Option<Annotation> {
         if a == b {

@@ -5,6 +5,7 @@ use super::stops::Stop;
 use super::values::{Id, Value};
 use relax_syntax::annotation::{Annotation, Extents, TensorType};
 use relax_syntax::dim::{Dim, DimOp};
+use relax_syntax::dtype::DType;
 use relax_syntax::facts::{Answer, Claim, Counterexample, Relation};
 
 impl Side<'_> {
@@ -80,13 +81,20 @@ impl Side<'_> {
                 Extents::Rank(_) => Err("a shape of another rank".into()),
             },
             (Value::Entry(id), Annotation::Tensor(wanted)) => self.tensor_fits(scope, id, wanted),
-            (Value::Entry(id), Annotation::Shape(Extents::Known(wanted)))
-                if is_shape_of(self.annotation(id), wanted.len()) =>
-            {
-                let name = |at| Dim::Var(format!("v{}.{at}", self.table.find(id)).into());
-                let dims: Vec<Dim> = (0..wanted.len()).map(name).collect();
-                self.extents(&dims);
-                self.same_dims(scope, &dims, wanted)
+            (Value::Entry(id), Annotation::Shape(wanted)) if self.may_be_shape(id, wanted) => {
+                let dims = self.shape_told(id, wanted.rank())?;
+                match (dims, wanted) {
+                    (Some(dims), Extents::Known(wanted)) => self.same_dims(scope, &dims, wanted),
+                    _ => Ok(()),
+                }
+            }
+            (Value::Entry(id), Annotation::Tuple(fields)) if self.may_be_tuple(id, fields) => {
+                self.tuple_told(id, fields.len())?;
+                let mut fields = fields.iter().enumerate();
+                fields.try_for_each(|(at, field)| {
+                    let part = self.part(&Value::Entry(id), at);
+                    self.fits(scope, &part, field)
+                })
             }
             (value, annotation) => self.opaque_fits(scope, &value, annotation),
         }
@@ -118,48 +126,145 @@ impl Side<'_> {
     /// A tensor takes the extents that it is checked for.
     fn tensor_fits(&mut self, scope: &mut Scope, id: Id, wanted: &TensorType) -> Ran<()> {
         let id = self.table.find(id);
-        let own = self.annotation(id).as_tensor().cloned();
-        let (known, dtype) = match own {
-            Some(tensor) => (tensor.extents, tensor.dtype),
-            None => (Extents::Unknown, None),
-        };
-        let (rank, tells_dtype) = (wanted.extents.rank(), wanted.dtype.is_some());
-        let tells_rank = rank.is_some() && known.rank() != rank;
-        let tells_dtype = tells_dtype && dtype != wanted.dtype;
+        let rank = wanted.extents.rank();
         // What a branch finds out does not hold behind it, where entries keep what they are. So nothing is learnt of it.
-        if !self.branch.is_empty() && (tells_rank || tells_dtype) {
+        if !self.branch.is_empty() && self.tells(id, rank, wanted.dtype) {
             return self.opaque_fits(scope, &Value::Entry(id), &Annotation::Tensor(wanted.clone()));
         }
-        if let Some(rank) = rank.filter(|_| tells_rank) {
-            if known.rank().is_some() {
+        match (self.tensor_told(id, rank, wanted.dtype)?, &wanted.extents) {
+            (Some(dims), Extents::Known(wanted)) => self.same_dims(scope, &dims, wanted),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether a check of a tensor tells more than is known of it.
+    fn tells(&self, id: Id, rank: Option<usize>, dtype: Option<DType>) -> bool {
+        let own = self.annotation(id).as_tensor();
+        let known = own.map(|tensor| (tensor.extents.rank(), tensor.dtype));
+        let (known_rank, known_dtype) = known.unwrap_or((None, None));
+        known.is_none()
+            || rank.is_some_and(|_| rank != known_rank)
+            || dtype.is_some_and(|_| dtype != known_dtype)
+    }
+
+    /// The check of what is a tensor, perhaps of a rank and dtype: they are known from there on. Gives its dims, where their
+    /// number is known.
+    pub(super) fn tensor_told(
+        &mut self,
+        id: Id,
+        rank: Option<usize>,
+        dtype: Option<DType>,
+    ) -> Ran<Option<Vec<Dim>>> {
+        let id = self.table.find(id);
+        if !self.branch.is_empty() && self.tells(id, rank, dtype) {
+            return Err("a check in a branch that tells more of a tensor".into());
+        }
+        let known = match self.annotation(id).clone() {
+            Annotation::Object => {
+                self.stop(Stop::Opaque(format!("v{id} is a tensor")));
+                TensorType { extents: Extents::Unknown, dtype: None }
+            }
+            own => own.as_tensor().cloned().ok_or("a check of another kind")?,
+        };
+        if let Some(rank) = rank.filter(|_| known.extents.rank() != rank) {
+            if known.extents.rank().is_some() {
                 return Err("a tensor of another rank".into());
             }
             self.stop(Stop::Opaque(format!("rank of v{id} is {rank}")));
         }
-        if tells_dtype {
-            self.stop(Stop::Opaque(format!("dtype of v{id} is {:?}", wanted.dtype)));
+        if dtype.is_some() && dtype != known.dtype {
+            self.stop(Stop::Opaque(format!("dtype of v{id} is {dtype:?}")));
         }
-        let dims = match (known, rank) {
-            (Extents::Known(dims), _) => dims,
+        let dims = match (known.extents, rank) {
+            (Extents::Known(dims), _) => Some(dims),
             (Extents::Rank(rank), _) | (Extents::Unknown, Some(rank)) => {
-                let name = |at| Dim::Var(format!("v{id}.{at}").into());
-                let dims: Vec<Dim> = (0..rank).map(name).collect();
-                self.extents(&dims);
-                dims
+                Some(self.own_dims(id, rank))
             }
-            (Extents::Unknown, None) => return Ok(()),
+            (Extents::Unknown, None) => None,
         };
-        let refined = Extents::Known(dims.clone());
-        let dtype = dtype.or(wanted.dtype);
-        let refined = Annotation::Tensor(TensorType { extents: refined, dtype });
+        let extents = dims.clone().map_or(Extents::Unknown, Extents::Known);
+        let dtype = known.dtype.or(dtype);
+        self.refine(id, Annotation::Tensor(TensorType { extents, dtype }));
+        Ok(dims)
+    }
+
+    /// Names for the dims of an entry.
+    fn own_dims(&mut self, id: Id, rank: usize) -> Vec<Dim> {
+        let dims: Vec<Dim> = (0..rank).map(|at| Dim::Var(format!("v{id}.{at}").into())).collect();
+        self.extents(&dims);
+        dims
+    }
+
+    /// An entry is this from here on, for this side.
+    fn refine(&mut self, id: Id, annotation: Annotation) {
         let entry = &mut self.table.entries[id];
-        let loose = std::mem::replace(&mut entry.annotation, refined);
-        entry.loose.get_or_insert(loose);
-        self.refined.insert(id);
-        match &wanted.extents {
-            Extents::Known(wanted) => self.same_dims(scope, &dims, wanted),
-            _ => Ok(()),
+        if entry.annotation != annotation {
+            let loose = std::mem::replace(&mut entry.annotation, annotation);
+            entry.loose.get_or_insert(loose);
         }
+        self.refined.insert(id);
+    }
+
+    /// Whether a check against an annotation of shapes tells dims, or finds those that are known.
+    fn may_be_shape(&self, id: Id, wanted: &Extents) -> bool {
+        match self.annotation(id) {
+            Annotation::Shape(Extents::Rank(rank)) => wanted.rank() == Some(*rank),
+            Annotation::Object => self.branch.is_empty(),
+            _ => false,
+        }
+    }
+
+    fn may_be_tuple(&self, id: Id, fields: &[Annotation]) -> bool {
+        match self.annotation(id) {
+            Annotation::Tuple(own) => own.len() == fields.len(),
+            Annotation::Object => self.branch.is_empty(),
+            _ => false,
+        }
+    }
+
+    /// As [`Side::tensor_told`], for a shape.
+    pub(super) fn shape_told(&mut self, id: Id, rank: Option<usize>) -> Ran<Option<Vec<Dim>>> {
+        let id = self.table.find(id);
+        match self.annotation(id) {
+            Annotation::Shape(Extents::Rank(own)) if rank.is_none_or(|rank| rank == *own) => {
+                let own = *own;
+                Ok(Some(self.own_dims(id, own)))
+            }
+            Annotation::Object if self.branch.is_empty() => {
+                let rank_text = rank.map_or_else(String::new, |rank| format!(" of {rank} dims"));
+                self.stop(Stop::Opaque(format!("v{id} is a shape{rank_text}")));
+                let Some(rank) = rank else { return Ok(None) };
+                self.refine(id, Annotation::Shape(Extents::Rank(rank)));
+                Ok(Some(self.own_dims(id, rank)))
+            }
+            _ => Err("a check of another kind".into()),
+        }
+    }
+
+    /// The check of what is a tuple of so many fields: they are objects from there on.
+    pub(super) fn tuple_told(&mut self, id: Id, size: usize) -> Ran<()> {
+        let id = self.table.find(id);
+        match self.annotation(id) {
+            Annotation::Tuple(fields) if fields.len() == size => Ok(()),
+            Annotation::Object if self.branch.is_empty() => {
+                self.stop(Stop::Opaque(format!("v{id} is a tuple of {size} fields")));
+                self.refine(id, Annotation::Tuple(vec![Annotation::Object; size]));
+                Ok(())
+            }
+            _ => Err("a check of another kind".into()),
+        }
+    }
+
+    /// A field of a tuple that is not taken apart; what is not known to have it may stop the program.
+    pub(super) fn part(&mut self, whole: &Value, at: usize) -> Value {
+        let key = format!("part {at} of {}", self.key(whole));
+        let is_there = match whole {
+            Value::Entry(id) => {
+                matches!(self.annotation(*id), Annotation::Tuple(fields) if at < fields.len())
+            }
+            _ => false,
+        };
+        self.opaque(key.clone(), Annotation::Object, (!is_there).then_some(key))
     }
 
     /// What this side knows of an entry: what only the other side's check told is not known here.
@@ -189,15 +294,20 @@ impl Side<'_> {
         if !bound {
             return Err("a check that binds dims of a value that is not known".into());
         }
+        self.unless_known(value, &annotation);
+        Ok(())
+    }
+
+    /// Notes a check by its text.
+    pub(super) fn unless_known(&mut self, value: &Value, annotation: &Annotation) {
         let exact = match value {
-            Value::Entry(id) => self.table.get(*id).annotation == annotation,
+            Value::Entry(id) => self.table.get(*id).annotation == *annotation,
             _ => false,
         };
         if !exact {
             let stop = format!("{} is {annotation}", self.key(value));
             self.stop(Stop::Opaque(stop));
         }
-        Ok(())
     }
 
     fn same_dims(&mut self, scope: &mut Scope, known: &[Dim], wanted: &[Dim]) -> Ran<()> {
@@ -222,9 +332,4 @@ impl Side<'_> {
         }
         Ok(())
     }
-}
-
-/// Whether an annotation is of shapes of this rank, of which nothing else is known.
-fn is_shape_of(annotation: &Annotation, rank: usize) -> bool {
-    matches!(annotation, Annotation::Shape(Extents::Rank(own)) if *own == rank)
 }

@@ -1,5 +1,6 @@
 //! A function run on names: every binding becomes an entry of the table, and what may stop the program is noted.
 
+use super::heaps::{Heaps, without_heaps};
 use super::stops::{Guard, Stop};
 use super::trace::Trace;
 use super::values::{Def, Id, Table, Value, cells_of};
@@ -32,6 +33,8 @@ pub(super) struct Side<'a> {
     pub(super) effects: Vec<String>,
     /// What each memory holds.
     pub(super) cells: Vec<Id>,
+    /// What heaps of dims hold.
+    pub(super) heaps: Heaps,
     /// Entries of which a check of this module told the dims.
     pub(super) refined: BTreeSet<Id>,
     /// Whether a branch has checked something, which holds in it alone.
@@ -93,6 +96,7 @@ impl<'a> Side<'a> {
             stops: Vec::new(),
             effects: Vec::new(),
             cells: Vec::new(),
+            heaps: Heaps::default(),
             refined: BTreeSet::new(),
             learnt: false,
             recursive: BTreeSet::new(),
@@ -162,7 +166,7 @@ impl<'a> Side<'a> {
         }
     }
 
-    fn function(&mut self, scope: &mut Scope) -> Ran<Value> {
+    pub(super) fn function(&mut self, scope: &mut Scope) -> Ran<Value> {
         let function = scope.function;
         let Some(body) = &function.lambda.body else { return Err("an external function".into()) };
         if self.stack.len() > 40 {
@@ -241,10 +245,7 @@ impl<'a> Side<'a> {
             Expr::Atom(atom) => self.atom(scope, atom),
             Expr::Get(atom, at) => match self.atom(scope, atom)? {
                 Value::Tuple(mut items) if *at < items.len() => Ok(items.swap_remove(*at)),
-                whole => {
-                    let key = format!("part {at} of {}", self.key(&whole));
-                    Ok(self.opaque(key.clone(), Annotation::Object, Some(key)))
-                }
+                whole => Ok(self.part(&whole, *at)),
             },
             Expr::MatchCast(atom, annotation) => {
                 let value = self.atom(scope, atom)?;
@@ -406,6 +407,7 @@ impl<'a> Side<'a> {
             if recursive && hidden {
                 self.recursive.insert(name.clone());
             }
+            without_heaps(args)?;
             self.meet_handed(args);
             let key = format!("call {name} {}", self.key(&Value::Tuple(args.to_vec())));
             self.effect(&key);
@@ -459,7 +461,7 @@ impl<'a> Side<'a> {
 }
 
 impl<'f> Scope<'f> {
-    fn of(function: &'f Function) -> Self {
+    pub(super) fn of(function: &'f Function) -> Self {
         let declared = function.dims.iter().map(|dim| (dim.name.clone(), dim)).collect();
         let (vars, values, dims) = (BTreeMap::new(), BTreeSet::new(), BTreeMap::new());
         Self { function, vars, values, dims, declared }

@@ -4,6 +4,7 @@
 //! What nobody looks into may write to the memory that it is given.
 
 use super::evaluate::{Ran, Side};
+use super::heaps::without_heaps;
 use super::values::{Def, Id, Value, cells_of};
 use relax_semantics::ops::Known;
 use relax_syntax::Name;
@@ -43,6 +44,7 @@ impl Side<'_> {
 
     /// A call of a function of which only its type is known.
     pub(super) fn unseen_call(&mut self, callee: &Value, args: Vec<Value>) -> Ran<Value> {
+        without_heaps(&args)?;
         let is_pure = match callee {
             Value::Entry(id) => {
                 matches!(self.annotation(*id), Annotation::Callable(Some(signature)) if signature.pure)

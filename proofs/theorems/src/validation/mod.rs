@@ -21,9 +21,11 @@ mod constants;
 mod dims_of_terms;
 mod evaluate;
 mod functions;
+mod heaps;
 mod libraries;
 mod meanings;
 pub(crate) mod metered;
+mod objects;
 mod operators;
 mod programs;
 pub(crate) mod prove;
@@ -181,12 +183,17 @@ fn compared(
 ) -> Result<BTreeSet<Name>, String> {
     let mut declared = prover();
     signature_facts(function, &mut declared);
-    if !same_signature(function, other, &mut declared) {
+    let by_objects = !same_signature(function, other, &mut declared);
+    if by_objects && !objects::take_alike(function, other) {
         return Err("the signatures differ".to_owned());
     }
+    let run = |side: &mut Side, function: &Function| match by_objects {
+        true => side.run_on_objects(function),
+        false => side.run(function),
+    };
     let (mut table, mut facts) = (Table::default(), prover());
     let mut first = Side::new(before, after, &mut table, &mut facts, None, 0);
-    let left = first.run(function)?;
+    let left = run(&mut first, function)?;
     let left = first.settled(left);
     let left = first.told(left);
     let (stops, effects, trace) = (first.stops, first.effects, first.trace);
@@ -195,9 +202,10 @@ fn compared(
     // What the one checks, the other has to check as well: it does not know of it.
     let mut facts = prover();
     let mut second = Side::new(after, before, &mut table, &mut facts, Some(&trace), fresh);
-    let right = second.run(other)?;
+    let right = run(&mut second, other)?;
     let right = second.settled(right);
     let right = second.told(right);
+    let named = second.named_dims();
     let (others, other_effects) = (second.stops, second.effects);
     recursive.append(&mut second.recursive);
     let mut fresh = second.fresh + 1_000_000;
@@ -209,7 +217,12 @@ fn compared(
     let mut elements = Elements::new(&table, &mut facts, &mut fresh);
     same_value(&mut elements, &left, &right)?;
     let mut plain = prover();
-    signature_facts(function, &mut plain);
+    match by_objects {
+        true => {
+            named.into_iter().for_each(|dim| plain.assume(Claim::new(0, Relation::AtMost, dim)))
+        }
+        false => signature_facts(function, &mut plain),
+    }
     same_stops(&mut elements, &mut plain, &stops, &others)?;
     Ok(recursive)
 }
@@ -238,6 +251,7 @@ fn same_value(elements: &mut Elements, a: &Value, b: &Value) -> Result<(), Strin
             let equal = a.iter().zip(b).all(|(a, b)| elements.facts.equal(a, b) == Answer::Proved);
             if equal { Ok(()) } else { Err("the shapes are not known to be equal".to_owned()) }
         }
+        (Value::Heap(_), _) => Err("a heap as a result".to_owned()),
         _ if a == b => Ok(()),
         _ => Err("results of different kinds, or different functions".to_owned()),
     }

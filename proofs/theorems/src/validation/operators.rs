@@ -1,11 +1,12 @@
 //! Calls of operators and tensor programs, as entries.
 
 use super::evaluate::{Ran, Side};
+use super::heaps::without_heaps;
 use super::programs::Plain;
 use super::stops::{Guard, Stop, never};
 use super::values::{Applied, Argument, Call, Def, Id, Value, cells_of};
 use relax_semantics::ops::{
-    Effect, Infer, Known, Literal, Operand, Operator, bind, is_deduced_by_name, lookup, only_checks,
+    Effect, Infer, Known, Literal, Operand, Operator, bind, computes_by_name, lookup, only_checks,
 };
 use relax_semantics::tir::Compiled;
 use relax_syntax::Name;
@@ -25,9 +26,9 @@ impl Side<'_> {
     ) -> Ran<Value> {
         let row = lookup(name).ok_or_else(|| format!("there is no operator `{name}`"))?;
         // A call by name is that operator's call in all but the spelling.
-        if is_deduced_by_name(row)
+        if computes_by_name(row)
             && let Some(Value::Known(Known::Str(called))) = args.first()
-            && lookup(called).is_some_and(|row| !is_deduced_by_name(row))
+            && lookup(called).is_some_and(|row| !computes_by_name(row))
         {
             let called = called.clone();
             return self.operator(&called, args[1..].to_vec(), attrs);
@@ -40,6 +41,13 @@ impl Side<'_> {
         }
         let default = |literal: Literal| Value::Known(literal.known());
         let bound = bind(row, args, attrs, &default).map_err(|_| "a call with other arguments")?;
+        if let Some(value) = self.heap_call(row, &bound)? {
+            return Ok(value);
+        }
+        // Of operators only built-ins take a heap; others stop, whatever it holds.
+        if row.effect == Effect::Impure || is_of_closures(row) {
+            without_heaps(&bound)?;
+        }
         match row.name {
             "call_tir" | "call_tir_inplace" => self.call_tir(row.name, &bound),
             ALLOC_STORAGE => {
@@ -144,6 +152,7 @@ impl Side<'_> {
                 known: Some(Known::List(dims.iter().cloned().map(Known::Dim).collect())),
             },
             Value::Known(known) => Operand::of_known(known.clone()),
+            Value::Heap(_) => Operand { annotation: Annotation::Object, known: None },
             Value::Function(name) => Operand::of_known(Known::Global(name.clone())),
         }
     }

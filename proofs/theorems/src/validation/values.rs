@@ -26,6 +26,8 @@ pub(super) enum Value {
     /// What the text spells.
     Known(Known),
     Function(Name),
+    /// A heap of dims, by its number.
+    Heap(usize),
 }
 
 /// The memory that a value names.
@@ -170,6 +172,7 @@ impl Table {
             Value::Known(Known::Float(value)) => format!("float {:x}", value.to_bits()),
             Value::Known(known) => format!("{known:?}"),
             Value::Function(name) => format!("function {name}"),
+            Value::Heap(heap) => format!("heap {heap}"),
         }
     }
 

@@ -187,6 +187,46 @@ pub(super) static OPERATORS: &[Operator] = &[
     },
 ];
 
+/// A built-in on heaps of dims, or a check of a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeapBuiltin {
+    /// Takes a heap.
+    Alloc,
+    /// Checks the kind of a value, its rank and dtype.
+    CheckKind,
+    /// Checks dims of a value, and stores them.
+    MatchShape,
+    /// Checks what is declared of a slot.
+    CheckBound,
+    /// Checks that a slot is not below 0.
+    CheckExtent,
+    /// Stores a dim that is computed.
+    ComputeDim,
+    /// Gives a dim.
+    LoadDim,
+    /// Gives a shape.
+    MakeShape,
+    /// Gives the annotation of a tensor.
+    MakeAnnotation,
+}
+
+/// Which built-in on heaps or check of a value a row is.
+#[must_use]
+pub fn heap_builtin(row: &Operator) -> Option<HeapBuiltin> {
+    Some(match row.name {
+        "builtin.alloc_shape_heap" => HeapBuiltin::Alloc,
+        "builtin.check_kind" => HeapBuiltin::CheckKind,
+        "builtin.match_shape" => HeapBuiltin::MatchShape,
+        "builtin.check_bound" => HeapBuiltin::CheckBound,
+        "builtin.check_extent" => HeapBuiltin::CheckExtent,
+        "builtin.compute_dim" => HeapBuiltin::ComputeDim,
+        "builtin.load_dim" => HeapBuiltin::LoadDim,
+        "builtin.make_shape" => HeapBuiltin::MakeShape,
+        "builtin.make_annotation" => HeapBuiltin::MakeAnnotation,
+        _ => return None,
+    })
+}
+
 const HEAP_CONSTRAINTS: &[super::Constraint] = &[
     constraint("C1", "heap is a shape heap that has the slots"),
     constraint("C2", "codes, operands, op and fact are as described"),

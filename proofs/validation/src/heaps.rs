@@ -1,7 +1,7 @@
 //! Shapes of P2.3 as dims again: what built-ins on a heap store and compute is known by name. Checks of parameters become their
 //! annotations, other checks casts. What comes from the heap of another function stays an object.
 
-use relax_semantics::ops::{by_position, lookup};
+use relax_semantics::ops::{HeapBuiltin, by_position, heap_builtin, lookup};
 use relax_syntax::Name;
 use relax_syntax::annotation::{Annotation, Extents};
 use relax_syntax::dim::{Dim, DimOp};
@@ -10,7 +10,7 @@ use relax_syntax::ir::{
     Atom, Binding, Body, Callee, Definition, DimVar, Expr, Function, Module, VarId, VarInfo,
 };
 use relax_syntax::span::Span;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// How the names of dims begin that checks pass over.
@@ -30,12 +30,15 @@ struct Heap {
     known: BTreeMap<VarId, Atom>,
     /// The dims that slots store.
     dims: BTreeMap<Name, DimVar>,
+    /// Those that nothing has used: since they were stored there were only checks.
+    unused: BTreeSet<Name>,
     span: Span,
     vars: Vec<VarInfo>,
 }
 
 /// A module with its heaps raised; one without any is as it was.
-pub(super) fn raised(module: &Module) -> Module {
+#[must_use]
+pub fn raised(module: &Module) -> Module {
     let mut result = module.clone();
     for definition in &mut result.definitions {
         if let Definition::Graph(function) = definition {
@@ -98,6 +101,7 @@ impl Heap {
     fn binding(&mut self, binding: &mut Binding) -> Option<Binding> {
         match &mut binding.expr {
             Expr::If { then, otherwise, .. } => {
+                self.unused.clear();
                 self.branches(then, otherwise);
                 None
             }
@@ -125,13 +129,18 @@ impl Heap {
     }
 
     fn call(&mut self, binding: &Binding) -> Option<Binding> {
-        let Expr::Call { callee: Callee::Operator(name), args, attrs } = &binding.expr else {
+        let row = match &binding.expr {
+            Expr::Call { callee: Callee::Operator(name), .. } => lookup(name),
+            _ => None,
+        };
+        let Some((builtin, row)) = row.and_then(|row| Some((heap_builtin(row)?, row))) else {
+            self.unused.clear();
             return None;
         };
-        let row = lookup(name)?;
+        let Expr::Call { args, attrs, .. } = &binding.expr else { return None };
         let all = by_position(row, args, attrs)?;
-        match (row.name, all.as_slice()) {
-            ("builtin.check_kind", [Atom::Var(value), Atom::Str(kind), _, dtype, ..]) => {
+        match (builtin, all.as_slice()) {
+            (HeapBuiltin::CheckKind, [Atom::Var(value), Atom::Str(kind), _, dtype, ..]) => {
                 let kind = match (kind.as_str(), dtype) {
                     ("tensor", Atom::Str(dtype)) => DType::parse(dtype).map(Some),
                     ("shape", _) => Some(None),
@@ -139,31 +148,31 @@ impl Heap {
                 };
                 self.kinds.extend(kind.map(|kind| (*value, kind)));
             }
-            ("builtin.match_shape", [Atom::Var(value), _, Atom::Tuple(codes), ..]) => {
+            (HeapBuiltin::MatchShape, [Atom::Var(value), _, Atom::Tuple(codes), ..]) => {
                 return self.checked(*value, codes, binding.var);
             }
             (
-                "builtin.check_bound",
+                HeapBuiltin::CheckBound,
                 [_, Atom::Dim(slot), Atom::Str(fact), Atom::Dim(Dim::Int(limit)), ..],
             ) => {
                 self.bound(slot, fact, *limit);
             }
-            ("builtin.compute_dim", [_, Atom::Dim(slot), Atom::Str(op), a, b, ..]) => {
+            (HeapBuiltin::ComputeDim, [_, Atom::Dim(slot), Atom::Str(op), a, b, ..]) => {
                 let dims = self.dim(a).zip(self.dim(b)).zip(operation(op));
                 let slot = slot.as_int();
                 if let Some((((a, b), op), slot)) = dims.zip(slot) {
                     self.slots.insert(slot, Dim::op(op, a, b));
                 }
             }
-            ("builtin.load_dim", [_, Atom::Dim(slot)]) => {
+            (HeapBuiltin::LoadDim, [_, Atom::Dim(slot)]) => {
                 let dim = slot.as_int().and_then(|slot| self.slots.get(&slot));
                 self.known.extend(dim.map(|dim| (binding.var, Atom::Dim(dim.clone()))));
             }
-            ("builtin.make_shape", [_, Atom::Tuple(codes)]) => {
+            (HeapBuiltin::MakeShape, [_, Atom::Tuple(codes)]) => {
                 let shape = self.all_dims(codes).map(|dims| (binding.var, Atom::Shape(dims)));
                 self.known.extend(shape);
             }
-            ("builtin.make_annotation", [_, Atom::Tuple(codes), Atom::Str(dtype)]) => {
+            (HeapBuiltin::MakeAnnotation, [_, Atom::Tuple(codes), Atom::Str(dtype)]) => {
                 let annotation = self.all_dims(codes).zip(DType::parse(dtype));
                 let atom = annotation.map(|(dims, dtype)| {
                     Atom::Annotation(Arc::new(Annotation::tensor(dims, dtype)))
@@ -237,13 +246,14 @@ impl Heap {
         let name = Name::new(format!("{what}.{}", self.dims.len()));
         let var = DimVar { in_signature, ..DimVar::new(name.clone(), self.span) };
         self.dims.insert(name.clone(), var);
+        self.unused.insert(name.clone());
         Dim::Var(name)
     }
 
-    /// What a check says of a dim holds behind it, so for all that is looked at.
+    /// What a check says of a dim holds behind it: for all that is looked at, where nothing has used the dim before.
     fn bound(&mut self, slot: &Dim, fact: &str, limit: i64) -> Option<()> {
         let Dim::Var(name) = self.slots.get(&slot.as_int()?)? else { return None };
-        let var = self.dims.get_mut(name)?;
+        let var = self.dims.get_mut(name).filter(|_| self.unused.contains(name))?;
         match fact {
             "lower_bound" => var.lower = Some(limit),
             "upper_bound" => var.upper = Some(limit),
