@@ -2,7 +2,7 @@
 
 use relax_semantics::show::show_number;
 use relax_semantics::tensor::{Number, Tensor};
-use relax_semantics::value::{Value, tensor_type};
+use relax_semantics::value::{Storage, Value, tensor_type};
 use relax_syntax::dtype::DType;
 
 /// How a result is compared with the expected value.
@@ -104,6 +104,19 @@ pub fn compare_sums(
         (Value::Str(want), Value::Str(got)) if want == got => Ok(()),
         (Value::Global(want), Value::Global(got)) if want == got => Ok(()),
         (Value::None, Value::None) => Ok(()),
+        // What tensors in it hold is compared where they are results.
+        (Value::Storage(want), Value::Storage(got)) => {
+            let size = |storage: &Storage| (storage.bytes, storage.dtype);
+            let shown = |(bytes, dtype): (i64, DType)| format!("{bytes} bytes of {dtype}");
+            match (size(want), size(got)) {
+                (want, got) if want == got => Ok(()),
+                (want, got) => Err(format!(
+                    "expected a storage of {}, found one of {}",
+                    shown(want),
+                    shown(got)
+                )),
+            }
+        }
         _ => Err(format!("expected {}, found {}", want.kind(), got.kind())),
     }
 }

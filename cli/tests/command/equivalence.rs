@@ -319,3 +319,17 @@ fn a_bound_that_is_checked_too_late_says_nothing_of_memory_before_it() {
         assert_eq!(code == 6, said.contains("`z` lies inside its storage"), "{said}");
     }
 }
+
+#[test]
+fn storages_are_alike_where_their_sizes_are() {
+    let text = |bytes: i64| {
+        format!(
+            "module_attr(\"phase\", \"P2.1\")\n\ndef f():\n    s = memory.alloc_storage(shape({bytes}), \"u8\")\n    return s\n"
+        )
+    };
+    for (bytes, code) in [(32, 0), (33, 1)] {
+        let folder = folder(&text(32), &text(bytes));
+        let (said, ended) = folder.ended(&["equiv", "a.rx", "b.rx"]);
+        assert_eq!(ended, Some(code), "{said}");
+    }
+}
