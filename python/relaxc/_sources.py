@@ -34,6 +34,11 @@ def given(source: Any, params: str | os.PathLike[str] | Mapping[str, Any] | None
             origin["path"] = file(exporter.file)
             exporter.save(source, origin["path"])
         elif isinstance(source, str) and "\n" in source:
+            try:
+                source.encode()
+            except UnicodeEncodeError as error:
+                line = source.count("\n", 0, error.start) + 1
+                raise ArgumentError(f"line {line} of the text has a character that is none: {error.object[error.start]!r}") from error
             origin["text"] = source
         elif isinstance(source, (str, os.PathLike)):
             origin["path"] = os.fspath(source)

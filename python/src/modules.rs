@@ -79,7 +79,8 @@ impl Loaded {
         let registered = register(&mut module, &ops::Limits::default(), &printed);
         registered.map_err(|why| Failure::new(Class::Unsupported, why))?;
         let functions = module.functions().filter_map(|name| {
-            let parameters = module.function(name)?.parameters();
+            let mut parameters = module.function(name)?.parameters();
+            name_unchecked(&mut parameters, name, signatures);
             Some((name.to_owned(), Signature::of(name, parameters, signatures)))
         });
         let functions = functions.collect();
@@ -217,16 +218,47 @@ impl Loaded {
                 named.and_then(|named| named.get_item(&parameter.name).ok().flatten())
             };
             let Some(argument) = argument else {
-                let (own, expected) = (&parameter.name, &parameter.annotation);
-                return Err(Failure::argument(format!(
-                    "the argument `{own}` of `{name}` is missing: expected {expected}"
-                )));
+                return Err(missing(name, parameter, parameters, named));
             };
             let read = value(&argument, parameter, &self.copies);
             values.push(read.map_err(|failure| failure.of_argument(&parameter.name))?);
         }
         Ok((signature, values))
     }
+}
+
+/// Names the parameters of which machine code checks nothing, and so does not know their names.
+fn name_unchecked(parameters: &mut [Parameter], function: &str, signatures: &ir::Module) {
+    let Some(function) = signatures.function(function) else { return };
+    for (parameter, &id) in parameters.iter_mut().zip(&function.lambda.params) {
+        if parameter.name.is_empty() {
+            parameter.name = function.var(id).name.to_string();
+        }
+    }
+}
+
+/// What is said where an argument is missing. A name that no parameter has is likely to be the misspelled one.
+fn missing(
+    function: &str,
+    parameter: &Parameter,
+    parameters: &[Parameter],
+    named: Option<&Bound<'_, PyDict>>,
+) -> Failure {
+    let given = named.map(|named| named.keys().iter().map(|key| key.to_string()).collect());
+    let given: Vec<String> = given.unwrap_or_default();
+    let unknown: Vec<String> = given
+        .iter()
+        .filter(|key| !parameters.iter().any(|parameter| parameter.name == **key))
+        .map(|key| format!("`{key}`"))
+        .collect();
+    let unknown = match unknown.is_empty() {
+        true => String::new(),
+        false => format!("; it has no parameter {}", unknown.join(", ")),
+    };
+    let (own, expected) = (&parameter.name, &parameter.annotation);
+    Failure::argument(format!(
+        "the argument `{own}` of `{function}` is missing: expected {expected}{unknown}"
+    ))
 }
 
 impl Signature {

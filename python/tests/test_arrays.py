@@ -132,6 +132,19 @@ def test_counts_and_names_of_arguments(double):
         with pytest.raises(relaxc.ArgumentError):
             call()
     assert np.asarray(double(x=ones)).tolist() == [[2.0]]
+    with pytest.raises(relaxc.ArgumentError, match=r"`x` of `main` is missing: .*; it has no parameter `y`"):
+        double(y=ones)
+
+
+def test_names_of_parameters_of_which_nothing_is_checked():
+    module = relaxc.compile('def main(o: Object, x: Tensor(("n",), "f32")):\n    return (o, add(x, x))\n')
+    assert module["main"].parameters == [("o", "Object"), ("x", 'Tensor((n,), "f32")')]
+    own, double = module(x=np.ones(1, "float32"), o=(1, 2))
+    assert (own, double.tolist()) == ((1, 2), [2.0])
+    endless = []
+    endless.append(endless)
+    with pytest.raises(relaxc.ArgumentError, match="argument `o`: tuples are more than 64 deep"):
+        module(endless, np.ones(1, "float32"))
 
 
 def test_buffers_of_the_standard_library():

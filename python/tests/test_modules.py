@@ -69,6 +69,11 @@ def test_texts_that_do_not_parse():
         assert not relaxc.check(text) or text == "\n"
 
 
+def test_a_text_that_is_no_unicode():
+    with pytest.raises(relaxc.ArgumentError, match=r"line 2 of the text has a character that is none: '\\udcff'"):
+        relaxc.compile('def main(x: Tensor((2,), "f32")):\n    return \udcff\n')
+
+
 def test_check():
     found = relaxc.check('def main(x: Tensor(("n",), "f32"), y: Tensor(("m",), "f32")):\n    return add(x, y)\n')
     assert found and found.diagnostics == ()

@@ -151,3 +151,11 @@ def test_a_model_that_writes_to_a_buffer_is_refused():
     program = torch.export.export(torch.nn.BatchNorm1d(2), (torch.ones(3, 2),))
     with pytest.raises(relaxc.UnsupportedError, match="buffer_mutation.*keeps nothing between calls"):
         relaxc.compile(program)
+
+
+def test_a_weight_without_elements_is_refused():
+    with torch.device("meta"):
+        model = torch.nn.Linear(2, 3)
+    exported = torch.export.export(model, (torch.ones(4, 2, device="meta"),))
+    with pytest.raises(relaxc.UnsupportedError, match="the weight `.*weight` has no elements: it is on the device meta"):
+        relaxc.compile(exported)

@@ -219,3 +219,17 @@ def test_a_graph_that_cannot_be_split_is_left_as_a_whole():
         relaxc.torch._backend._graph(traced, [])
     made = relaxc.torch.compilations()[-1]
     assert [part.fallback is None for part in made.subgraphs] == [False]
+
+
+def test_tensors_without_elements_are_left_to_pytorch():
+    compiled = torch.compile(lambda x: x * 2 + 1, backend="relaxc")
+    with pytest.warns(relaxc.FallbackWarning, match="it is on the device meta"):
+        assert compiled(torch.ones(3, device="meta")).device.type == "meta"
+
+
+def test_options_are_those_of_compile():
+    compiled = torch.compile(lambda x: x.exp() + 1, backend="relaxc", options={"threads": 1, "exact": True})
+    torch.testing.assert_close(compiled(torch.ones(3)), torch.ones(3).exp() + 1)
+    unknown = torch.compile(lambda x: x + 2, backend="relaxc", options={"thread": 1})
+    with pytest.raises(Exception, match="options: there is no option 'thread': there are 'threads' and 'exact'"):
+        unknown(torch.ones(3))

@@ -37,9 +37,23 @@ def compilations() -> tuple[Compilation, ...]:
     return tuple(_compilations)
 
 
-def backend(module: Any, example_inputs: Sequence[Any], *, threads: int | None = None, exact: bool = False) -> Callable[..., Any]:
-    """`torch.compile(model, backend="relaxc")` calls this for each graph."""
+def backend(
+    module: Any,
+    example_inputs: Sequence[Any],
+    *,
+    threads: int | None = None,
+    exact: bool = False,
+    options: Mapping[str, Any] | None = None,
+) -> Callable[..., Any]:
+    """`torch.compile(model, backend="relaxc")` calls this for each graph.
+
+    `torch.compile(model, backend="relaxc", options={"threads": 1, "exact": True})` gives `threads` and `exact`, which are those of `relaxc.compile`.
+    """
     torch = torch_module()
+    wishes = {"threads": threads, "exact": exact, **(options or {})}
+    unknown = sorted(set(wishes) - {"threads", "exact"})
+    if unknown:
+        raise ArgumentError(f"options: there is no option {', '.join(map(repr, unknown))}: there are 'threads' and 'exact'")
     from torch._dynamo.backends.common import aot_autograd  # type: ignore[import-not-found, unused-ignore]
     from torch._functorch.partitioners import (  # type: ignore[import-not-found, unused-ignore]
         min_cut_rematerialization_partition,
@@ -47,7 +61,7 @@ def backend(module: Any, example_inputs: Sequence[Any], *, threads: int | None =
 
     tensors = [value for value in (*example_inputs, *module.parameters()) if isinstance(value, torch.Tensor)]
     is_training = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
-    compiler = functools.partial(_graph, threads=threads, exact=exact)
+    compiler = functools.partial(_graph, **wishes)
     wrapped = aot_autograd(
         fw_compiler=compiler,
         inference_compiler=compiler,

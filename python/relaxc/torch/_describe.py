@@ -76,6 +76,8 @@ def graph(module: Any, sizes: Sequence[str]) -> Described:
         if isinstance(value, torch.Tensor):
             taken.append(place)
             try:
+                if value.device.type == "meta":
+                    raise UnsupportedError(f"`{node.name}` has no elements: it is on the device meta")
                 walk.inputs.append(walk.port(node.name, value, f"`{node.name}`"))
             except UnsupportedError as error:
                 # Nothing of it is imported that reads the value.
@@ -287,6 +289,8 @@ class _Walk:
 
     def weight(self, name: str, key: str, tensor: Any) -> None:
         port = self.port(name, tensor, f"the weight `{key}`")
+        if tensor.device.type == "meta":
+            raise UnsupportedError(f"the weight `{key}` has no elements: it is on the device meta")
         tensor = tensor.detach()
         data = None
         if tensor.numel() <= INLINE:
