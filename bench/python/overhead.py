@@ -1,7 +1,8 @@
 """What a call from Python costs beside the work: python bench/python/overhead.py
 
-Prints the median microseconds of a call with 1 and with 8 arguments of one element, by the buffer protocol (NumPy) and by
-`__dlpack__` (a wrapper of NumPy, and torch where it is installed), and what each argument adds.
+Prints the median microseconds of a call with 1 and with 8 arguments of one element, and what each argument adds: by the buffer
+protocol (NumPy), by `__dlpack__` (a wrapper that has nothing else, of NumPy's and of PyTorch's) and by DLPack's C exchange
+interface (PyTorch's tensors, where it is installed). The kinds take turns, so that other work on the machine meets all of them.
 """
 
 import statistics
@@ -26,13 +27,10 @@ def program(count):
 
 
 def microseconds(module, arguments):
-    rounds = []
-    for _ in range(ROUNDS):
-        begin = time.perf_counter()
-        for _ in range(CALLS):
-            module(*arguments)
-        rounds.append((time.perf_counter() - begin) / CALLS * 1e6)
-    return statistics.median(rounds)
+    begin = time.perf_counter()
+    for _ in range(CALLS):
+        module(*arguments)
+    return (time.perf_counter() - begin) / CALLS * 1e6
 
 
 def main():
@@ -41,12 +39,17 @@ def main():
     try:
         import torch
 
-        makers["torch"] = lambda: torch.ones(1)
+        makers["dlpack (torch)"] = lambda: Capsule(torch.ones(1))
+        makers["exchange (torch)"] = lambda: torch.ones(1)
     except ImportError:
         pass
-    for name, make in makers.items():
-        first = microseconds(one, [make()])
-        last = microseconds(eight, [make() for _ in range(8)])
+    kinds = {name: ([], [], [make()], [make() for _ in range(8)]) for name, make in makers.items()}
+    for _ in range(ROUNDS):
+        for first, last, single, several in kinds.values():
+            first.append(microseconds(one, single))
+            last.append(microseconds(eight, several))
+    for name, (first, last, *_) in kinds.items():
+        first, last = statistics.median(first), statistics.median(last)
         print(f"{name:16} 1 argument {first:5.2f} us, 8 arguments {last:5.2f} us, each {(last - first) / 7:5.2f} us")
 
 

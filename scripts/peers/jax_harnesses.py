@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """Compares relaxc with JAX on JAX's own test programs of its primitives (`test_harnesses`, of which jax2tf was tested).
 
-    scripts/peers/jax_harnesses.py [--each N] [--dtypes f32,i32,bool] [--groups NAME,...] [--page FILE]
+    scripts/peers/jax_harnesses.py [--reference] [--each N] [--dtypes f32,i32,bool] [--groups NAME,...] [--page FILE]
 
-Each program is exported with jax.export, imported and run in the reference interpreter, and compared with what JAX computes: dtypes,
-shapes, elements. It needs the packages relaxc, jax and absl-py. Exit code 1: there is a wrong result.
+StableHLO's own test programs (its folder testdata) were made of these. Each program is exported with jax.export, imported and run in the
+reference interpreter, and compared with what JAX computes: dtypes, shapes, elements. With `--reference` StableHLO's reference interpreter,
+which jaxlib has (stablehlo_reference.py), judges the result as well. It needs the packages relaxc, jax and absl-py. Exit code 1: there
+is a wrong result.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from jax import export
 from jax._src.internal_test_util import test_harnesses
 
 import relaxc
+from stablehlo_reference import Reference
 
 DTYPES = {"f32": np.float32, "i32": np.int32, "bool": np.bool_}
 #: Seconds for one program.
@@ -38,8 +41,8 @@ def alarm(*_: Any) -> None:
     raise TimedOut
 
 
-def judged(harness: Any) -> tuple[str, str]:
-    """A verdict, and what it is about."""
+def judged(harness: Any, reference: Reference | None) -> tuple[str, str, str]:
+    """A verdict, what it is about, and what the reference interpreter says of our results: nothing where it was not asked."""
     # Without 64 bits, as JAX takes them.
     args = [np.asarray(jnp.asarray(arg)) for arg in harness.dyn_args_maker(np.random.RandomState(0))]
     try:
@@ -47,30 +50,39 @@ def judged(harness: Any) -> tuple[str, str]:
     except TimedOut:
         raise
     except Exception as error:
-        return "JAX fails", type(error).__name__
+        return "JAX fails", type(error).__name__, ""
     try:
         exported = export.export(jax.jit(harness.dyn_fun))(*args)
     except TimedOut:
         raise
     except Exception as error:
-        return "not exported", type(error).__name__
+        return "not exported", type(error).__name__, ""
     kept = [args[place] for place in exported.module_kept_var_idx]
     try:
         module = relaxc.compile(exported, backend="interpreter")
     except relaxc.Error as error:
         if "not supported:" in str(error) or isinstance(error, relaxc.UnsupportedError) or "complex" in str(error):
-            return "refused", reason(str(error))
-        return "wrong", f"{type(error).__name__}: {str(error).strip()[:300]}"
+            return "refused", reason(str(error)), ""
+        return "wrong", f"{type(error).__name__}: {str(error).strip()[:300]}", ""
     try:
         found = module(*kept)
     except relaxc.Trap as trap:
-        return "traps", f"{trap.code}: {trap.message}"[:160]
+        return "traps", f"{trap.code}: {trap.message}"[:160], ""
     except relaxc.Error as error:
-        return "wrong", f"{type(error).__name__}: {str(error).strip()[:300]}"
+        return "wrong", f"{type(error).__name__}: {str(error).strip()[:300]}", ""
     found = [one.numpy() for one in (found if isinstance(found, tuple) else (found,))]
+    unstable = harness.group_name == "sort" and not harness.params.get("is_stable", True)
+    said = ""
+    if reference is not None:
+        results = reference.results(exported.mlir_module(), kept)
+        said = f"not judged: {results}" if isinstance(results, str) else ": ".join(compared(found, results, unstable)).strip(": ")
+    return *compared(found, expected, unstable), said
+
+
+def compared(found: list[Any], expected: list[Any], unstable: bool) -> tuple[str, str]:
     if len(found) != len(expected):
         return "wrong", f"{len(found)} results for {len(expected)}"
-    if harness.group_name == "sort" and not harness.params.get("is_stable", True) and is_other_order(found, expected):
+    if unstable and is_other_order(found, expected):
         return "right", ""
     for ours, theirs in zip(found, expected):
         if ours.dtype != theirs.dtype or ours.shape != theirs.shape:
@@ -95,6 +107,7 @@ def reason(message: str) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--reference", action="store_true", help="ask StableHLO's reference interpreter too")
     parser.add_argument("--each", type=int, default=0, help="so many programs of each group and dtype at most; 0: all")
     parser.add_argument("--dtypes", default="f32,i32,bool")
     parser.add_argument("--groups", default="")
@@ -102,6 +115,7 @@ def main() -> int:
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     signal.signal(signal.SIGALRM, alarm)
+    reference = Reference() if args.reference else None
     wanted = set(filter(None, args.groups.split(",")))
     dtypes = [DTYPES[name] for name in args.dtypes.split(",")]
     programs: dict[tuple[str, Any], list[Any]] = collections.defaultdict(list)
@@ -110,6 +124,7 @@ def main() -> int:
             programs[harness.group_name, harness.dtype].append(harness)
     table: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
     reasons: collections.Counter[str] = collections.Counter()
+    said: collections.Counter[str] = collections.Counter()
     wrong: list[tuple[str, str]] = []
     for (group, _), harnesses in programs.items():
         if args.each and len(harnesses) > args.each:
@@ -117,12 +132,13 @@ def main() -> int:
         for harness in harnesses:
             signal.alarm(LIMIT)
             try:
-                verdict, why = judged(harness)
+                verdict, why, other = judged(harness, reference)
             except TimedOut:
-                verdict, why = "too slow", f"more than {LIMIT} s"
+                verdict, why, other = "too slow", f"more than {LIMIT} s", ""
             finally:
                 signal.alarm(0)
             table[group][verdict] += 1
+            said[f"{harness.fullname}: {other}" if other.startswith("wrong") else other] += bool(other)
             if verdict == "wrong":
                 wrong.append((harness.fullname, why))
                 print(f"wrong: {harness.fullname}: {why}", flush=True)
@@ -132,6 +148,9 @@ def main() -> int:
     for counts in table.values():
         totals.update(counts)
     print(dict(totals))
+    if reference is not None:
+        reference.end()
+        print("the reference interpreter:", *(f"  {count} {what}" for what, count in (+said).most_common()), sep="\n")
     if args.page:
         with open(args.page, "w", encoding="utf-8") as to:
             to.write(page(totals, table, reasons, wrong))
