@@ -111,6 +111,25 @@ fn operations_that_are_missing_are_counted() {
     assert!(shown.contains(wanted) && shown.contains("jax_programs.py:"), "{shown}");
 }
 
+/// A kind of comparison that is not known, of a later version, was once read as that of IEEE 754, so NaN compared otherwise.
+#[test]
+fn kinds_of_comparisons_that_are_not_known_are_refused() {
+    let program = |kind: &str| {
+        format!(
+            "func.func @main(%x: tensor<2xf64>) -> tensor<2xi1> {{\n  %0 = stablehlo.compare EQ, %x, %x, {kind} : \
+             (tensor<2xf64>, tensor<2xf64>) -> tensor<2xi1>\n  return %0 : tensor<2xi1>\n}}"
+        )
+    };
+    loaded(&program("FLOAT"));
+    for (kind, what) in [
+        ("WEAKORDER", "comparisons of the kind WEAKORDER"),
+        ("TOTALORDER", "the total order of floats, outside of a sort"),
+    ] {
+        let error = import(&program(kind)).expect_err("another order of floats");
+        assert!(error.is_unsupported() && error.to_string().contains(what), "{error}");
+    }
+}
+
 #[test]
 fn an_assertion_that_never_holds_is_an_error() {
     let text = program("mlp").replacen("tensor<?x4xf32>", "tensor<0x4xf32>", 1);

@@ -182,10 +182,12 @@ pub(super) fn direction(op: &super::super::syntax::Op) -> Done<(&str, &str)> {
         _ => None,
     };
     let direction = of("comparison_direction").or(op.words.first().map(String::as_str));
-    let kind = of("compare_type").or(op.words.get(1).map(String::as_str));
-    match direction {
-        Some(direction) => Ok((direction, kind.unwrap_or_default())),
-        None => invalid("a comparison without a direction"),
+    let kind = of("compare_type").or(op.words.get(1).map(String::as_str)).unwrap_or_default();
+    let Some(direction) = direction else { return invalid("a comparison without a direction") };
+    // Another kind, as a later version may have, orders floats in its own way.
+    match kind {
+        "" | "NOTYPE" | "FLOAT" | "SIGNED" | "UNSIGNED" | "TOTALORDER" => Ok((direction, kind)),
+        other => unsupported(format!("comparisons of the kind {other}")),
     }
 }
 
