@@ -61,16 +61,25 @@ def evaluated(text: str, arrays: list[Any]) -> list[Any]:
 
     stablehlo.register_stablehlo_passes()
     context = mlir.make_ir_context()
-    with context, ir.Location.unknown():
+    said: list[str] = []
+    with context, ir.Location.unknown(), context.attach_diagnostic_handler(lambda one: said.append(one.message) or True):
         module = ir.Module.parse(text)
         passes = "func.func(chlo-legalize-to-stablehlo,stablehlo-legalize-composite-to-call)"
         passmanager.PassManager.parse(f"builtin.module({passes})").run(module.operation)
-        results = stablehlo.eval_module(module, [attribute(ir, np.ascontiguousarray(array)) for array in arrays])
+        try:
+            results = stablehlo.eval_module(module, [attribute(ir, np.asarray(array, order="C")) for array in arrays])
+        except Exception as error:  # what it raises has no common class
+            raise RuntimeError(said[0] if said else str(error)) from error
         return [array_of(np, jnp, ir, one) for one in results]
 
 
 def attribute(ir: Any, array: Any) -> Any:
-    """The elements; a bool is one bit there, of which eight are in a byte."""
+    """The elements; a bool is one bit there, of which eight are in a byte. The buffer protocol has no bf16."""
+    if array.dtype.name == "bfloat16":
+        kind = ir.RankedTensorType.get(array.shape, ir.BF16Type.get())
+        return ir.Attribute.parse(f'dense<"0x{array.tobytes().hex()}"> : {kind}')
+    if array.dtype.kind == "u":
+        return ir.DenseElementsAttr.get(array, type=ir.IntegerType.get_unsigned(8 * array.dtype.itemsize))
     if array.dtype != bool:
         return ir.DenseElementsAttr.get(array)
     kind = ir.RankedTensorType.get(array.shape, ir.IntegerType.get_signless(1))
@@ -83,7 +92,8 @@ def array_of(np: Any, jnp: Any, ir: Any, attribute: Any) -> Any:
     kind = ir.RankedTensorType(attribute.type)
     element = str(kind.element_type)
     named = {"i1": "bool", "bf16": "bfloat16"}
-    dtype = jnp.dtype(named.get(element, {"f": "float", "u": "uint", "i": "int"}[element[0]] + element.lstrip("fui")))
+    words = {"f": "float", "u": "uint", "i": "int", "b": "bfloat"}
+    dtype = jnp.dtype(named.get(element, words[element[0]] + element.lstrip("bfui")))
     elements = [attribute[place] for place in range(len(attribute))]
     return np.array(elements, dtype=dtype).reshape(kind.shape)
 
