@@ -120,7 +120,7 @@ impl Printer<'_, '_> {
         sources: &[Source],
         (column, at): (&str, &str),
         (own, term): (&str, &str),
-        lane: &str,
+        lanes: (&str, &str),
     ) {
         for source in sources {
             let ahead = if source.stays { TERMS } else { AHEAD };
@@ -128,7 +128,7 @@ impl Printer<'_, '_> {
             self.line(&format!("if ({term} % {every} == 0 && {term} + {ahead} < deep) {{"));
             self.indent += 1;
             self.line(&format!("const int64_t {own} = k0 + {term} + {ahead};"));
-            self.ask_for_columns(source, (column, at), (lane, "RX_PANEL"));
+            self.ask_for_columns(source, (column, at), lanes);
             self.close();
         }
     }

@@ -1,7 +1,8 @@
 //! Fused packing: products with a factor that is computed while its blocks are packed, as in Vortex's fused prologues. A
 //! convolution reads the windows of its data so (implicit GEMM, im2col without the matrix), and quantized weights are decoded so.
 //! The prelude calls a function of the kernel for each block, which writes elements in the order in which tiles read them; the
-//! factor itself is never in memory.
+//! factor itself is never in memory. Of f64 factors the same text is printed with the names and types of f64 routines; quantized weights are
+//! of f32, and so are columns that are computed from words, and single rows that go through no block.
 
 use crate::OUT_OF_MEMORY;
 use crate::column_reads::Widened;
@@ -13,9 +14,26 @@ use relax_syntax::dtype::DType;
 use relax_syntax::ir::tensor::{BufferId, Loop, ScalarId, Stmt, TExpr};
 use relax_tir::products::{At, SumOfProducts, factor, follows, mentions, narrowed};
 
+/// What the routines of an element type are called.
+#[derive(Clone, Copy)]
+struct Element {
+    dtype: DType,
+    /// That of functions.
+    prefix: &'static str,
+    /// The type of C.
+    name: &'static str,
+    /// The columns of a panel.
+    panel: &'static str,
+}
+
+const F32: Element = Element { dtype: DType::F32, prefix: "rx", name: "float", panel: "RX_PANEL" };
+const F64: Element =
+    Element { dtype: DType::F64, prefix: "rx64", name: "double", panel: "RX64_PANEL" };
+
 /// Which loops are which.
 pub(crate) struct Filled<'s> {
-    /// The matrix that lies in memory, and what the elements of the other one are, in f32.
+    element: Element,
+    /// The matrix that lies in memory, and what the elements of the other one are, in the same dtype.
     left: At<'s>,
     pub(crate) right: TExpr,
     out: At<'s>,
@@ -39,7 +57,10 @@ impl Printer<'_, '_> {
         };
         let printed = self.attempt(|printer| printer.filled_product(&found).then_some(()));
         let printed = printed.is_some();
-        self.multiplies |= printed;
+        match found.element.dtype {
+            DType::F64 => self.multiplies_f64 |= printed,
+            _ => self.multiplies |= printed,
+        }
         printed
     }
 
@@ -50,8 +71,12 @@ impl Printer<'_, '_> {
         right: &'s TExpr,
     ) -> Option<Filled<'s>> {
         let (left, out) = (factor(left, sum.wide)?, sum.out);
-        let right = narrowed(&self.typing, right, sum.wide)?;
-        let is_f32 = |at: At| self.program.buffer(at.buffer).dtype == DType::F32;
+        let (element, right) = match self.program.buffer(out.buffer).dtype {
+            DType::F32 => (F32, narrowed(&self.typing, right, sum.wide)?),
+            DType::F64 if self.typing.dtype(right) == DType::F64 => (F64, right.clone()),
+            _ => return None,
+        };
+        let is_of_element = |at: At| self.program.buffer(at.buffer).dtype == element.dtype;
         let all: Vec<&Loop> = sum.loops.iter().chain(&sum.along).copied().collect();
         let apart = left.buffer != out.buffer && !reads(&right, out.buffer);
         let even = all.iter().all(|item| {
@@ -60,7 +85,7 @@ impl Printer<'_, '_> {
         });
         // A product neither asks which elements were written nor notes those that it writes.
         let is_watched = [left, out].iter().any(|at| self.notes_elements(at.buffer));
-        if sum.finish.is_some() || !is_f32(left) || !is_f32(out) || !apart || !even || is_watched {
+        if sum.finish.is_some() || !is_of_element(left) || !apart || !even || is_watched {
             return None;
         }
         let of_right = |item: &Loop| mentions(std::slice::from_ref(&right), item.var);
@@ -75,7 +100,7 @@ impl Printer<'_, '_> {
             && sum.loops.iter().all(|item| mentions(out.indices, item.var));
         let inner = |item: &&&Loop| rows.iter().chain(&columns).any(|own| own.var == item.var);
         let outer = sum.loops.iter().filter(|item| !inner(item)).copied().collect();
-        fits.then_some(Filled { left, right, out, all, outer, rows, columns, along })
+        fits.then_some(Filled { element, left, right, out, all, outer, rows, columns, along })
     }
 
     /// The innermost loops of a kind that together step evenly through what is read and written at their variables.
@@ -98,7 +123,8 @@ impl Printer<'_, '_> {
     }
 
     fn filled_product(&mut self, found: &Filled) -> bool {
-        let Filled { left, out, all, outer, rows, columns, along, .. } = found;
+        let Filled { element, left, out, all, outer, rows, columns, along, .. } = found;
+        let is_f32 = element.dtype == DType::F32;
         let Some(entered) = self.enter_all(all) else { return false };
         let stop = |item: &&Loop| entered.stops[&item.var].clone();
         for item in outer {
@@ -108,7 +134,7 @@ impl Printer<'_, '_> {
         let inner: Vec<ScalarId> =
             rows.iter().chain(columns).chain(along).map(|item| item.var).collect();
         let (row, term) = (rows.last().map(|item| item.var), along.last().map(|item| item.var));
-        let matrix = self.matrix("rx", *left, &inner, row, term);
+        let matrix = self.matrix(element.prefix, *left, &inner, row, term);
         let first = self.first_element(*out, &inner);
         let out_row = row.map_or_else(|| "0".to_owned(), |var| self.stride(*out, var));
         if self.lines.len() != before {
@@ -120,16 +146,20 @@ impl Printer<'_, '_> {
         let each = self.rows_of_a_matrix(*out, rows, &extents(rows));
         let single = each.map_or_else(|| "0".to_owned(), |each| format!("{each} == 1"));
         let named = [extents(columns), extents(along)];
-        let columns = self.filling_columns(found);
+        let columns = if is_f32 { self.filling_columns(found) } else { None };
         let by_rows = columns.is_none();
         let filling = columns.or_else(|| Some((self.filling(found, &named)?, 0)));
         let Some(((fill, frame), by_columns)) = filling else { return false };
         let none = || ("NULL".to_owned(), "NULL".to_owned());
-        let weighing = if by_rows { self.weighing(found) } else { self.weighing_columns(found) };
+        let weighing = match by_rows {
+            _ if !is_f32 => None,
+            true => self.weighing(found),
+            false => self.weighing_columns(found),
+        };
         let (weigh, weights) = weighing.unwrap_or_else(none);
-        let threads = self.threads;
+        let (threads, prefix) = (self.threads, element.prefix);
         let call = format!(
-            "rx_product_filled({threads}, {m}, {n}, {depth}, {matrix}, {fill}, {frame}, {weigh}, {weights}, {by_columns}, {single}, {first}, {out_row})"
+            "{prefix}_product_filled({threads}, {m}, {n}, {depth}, {matrix}, {fill}, {frame}, {weigh}, {weights}, {by_columns}, {single}, {first}, {out_row})"
         );
         let message = "a product of matrices takes more memory than there is".to_owned();
         self.stop_if(&call, OUT_OF_MEMORY, message);
@@ -146,7 +176,8 @@ impl Printer<'_, '_> {
         let aside = self.leave();
         let before = self.lines.len();
         let var = found.columns.last()?.var;
-        let value = self.lane_value(&found.right, var);
+        let Element { dtype, name, panel, .. } = found.element;
+        let value = self.lane_value(&found.right, var, dtype);
         let plain = self.lines.len() == before;
         let names = |loops: &[&Loop], printer: &Self| {
             loops.iter().map(|item| printer.scalars[&item.var].clone()).collect::<Vec<String>>()
@@ -157,16 +188,20 @@ impl Printer<'_, '_> {
         if outer.is_empty() {
             self.fill_by_terms(found, (inner, &value), &terms, along);
         } else {
-            self.fill_by_panels((inner, outer), (&value, extent), columns, (&terms, along));
+            let own = (found.element, columns.as_slice());
+            self.fill_by_panels((inner, outer), (&value, extent), own, (&terms, along));
         }
-        self.line("const int64_t c1 = width % RX_PANEL;");
-        self.line("to += width / RX_PANEL * RX_PANEL * deep + c1;");
-        self.line("for (int64_t row = 0; row < deep && c1 > 0; row++, to += RX_PANEL) memset(to, 0, (size_t)(RX_PANEL - c1) * 4);");
+        self.line(&format!("const int64_t c1 = width % {panel};"));
+        self.line(&format!("to += width / {panel} * {panel} * deep + c1;"));
+        let zeros = format!("memset(to, 0, (size_t)({panel} - c1) * {})", dtype.size());
+        self.line(&format!(
+            "for (int64_t row = 0; row < deep && c1 > 0; row++, to += {panel}) {zeros};"
+        ));
         let outlined = self.come_back(aside);
         if !plain || !outlined.is_plain() {
             return None;
         }
-        Some(self.framed(&outlined, &[("float *", "to")]))
+        Some(self.framed(&outlined, &[(&format!("{name} *"), "to")]))
     }
 
     /// Term by term, so that what lies side by side along the columns is read from end to end. A whole panel is a known number of
@@ -178,17 +213,20 @@ impl Printer<'_, '_> {
         terms: &[String],
         along: &[String],
     ) {
+        let Element { name: element, panel, .. } = found.element;
         let [at, lines, term, lane] =
             ["at", "lines", "term", "lane"].map(|wish| self.names.fresh(wish));
         let own = found.columns.last().zip(found.along.last());
         let sources = own.map_or_else(Vec::new, |(column, along)| {
             self.sources(&found.right, column.var, along.var)
         });
+        // Only to f32.
+        let widens: &[DType] = if panel == F32.panel { &[DType::F16] } else { &[] };
         let (wide, whole) = match value {
             LaneValue::Plain(text) => {
-                let element = |name: &str| format!("{name}[{lane}]");
+                let own = |name: &str| format!("{name}[{lane}]");
                 let Widened { wide, value } =
-                    self.widened((&found.right, text), &sources, &[DType::F16], element);
+                    self.widened((&found.right, text), &sources, widens, own);
                 (wide, &LaneValue::Plain(value))
             }
             split => (Vec::new(), split),
@@ -196,13 +234,13 @@ impl Printer<'_, '_> {
         self.numbers("k0", "int64_t", terms, along);
         self.line(&format!("for (int64_t {term} = 0; {term} < deep; {term}++) {{"));
         self.indent += 1;
-        self.line(&format!("for (int64_t {at} = 0; {at} < width; {at} += RX_PANEL) {{"));
+        self.line(&format!("for (int64_t {at} = 0; {at} < width; {at} += {panel}) {{"));
         self.indent += 1;
-        self.line(&format!("float *restrict {lines} = to + {at} * deep + {term} * RX_PANEL;"));
-        self.line(&format!("if (width - {at} >= RX_PANEL) {{"));
+        self.line(&format!("{element} *restrict {lines} = to + {at} * deep + {term} * {panel};"));
+        self.line(&format!("if (width - {at} >= {panel}) {{"));
         self.indent += 1;
         if let [own] = terms {
-            self.ask_for_terms(&sources, (inner, &at), (own, &term), &lane);
+            self.ask_for_terms(&sources, (inner, &at), (own, &term), (&lane, panel));
         }
         for (name, source) in &wide {
             self.line(&format!("_Alignas(64) float {name}[RX_PANEL];"));
@@ -210,8 +248,7 @@ impl Printer<'_, '_> {
             self.line(&format!("  {source}, {name}, RX_PANEL); }}"));
         }
         let start = format!("c0 + {at}");
-        let lanes =
-            Lanes { lane: &lane, count: "RX_PANEL", column: inner, start: &start, to: &lines };
+        let lanes = Lanes { lane: &lane, count: panel, column: inner, start: &start, to: &lines };
         self.write_lanes(&lanes, whole);
         self.indent -= 1;
         self.line("} else {");
@@ -229,7 +266,7 @@ impl Printer<'_, '_> {
         &mut self,
         (inner, outer): (&str, &[String]),
         (value, extent): (&LaneValue, &str),
-        columns: &[String],
+        (Element { name, panel, .. }, columns): (Element, &[String]),
         (terms, along): (&[String], &[String]),
     ) {
         let [at, run, begin, lines, term, lane] =
@@ -242,14 +279,14 @@ impl Printer<'_, '_> {
             "{run} = {extent} - {begin} < width - {at} ? {extent} - {begin} : width - {at};"
         ));
         self.line(&format!(
-            "if ({run} > RX_PANEL - {at} % RX_PANEL) {run} = RX_PANEL - {at} % RX_PANEL;"
+            "if ({run} > {panel} - {at} % {panel}) {run} = {panel} - {at} % {panel};"
         ));
         self.line(&format!(
-            "float *restrict {lines} = to + {at} / RX_PANEL * RX_PANEL * deep + {at} % RX_PANEL;"
+            "{name} *restrict {lines} = to + {at} / {panel} * {panel} * deep + {at} % {panel};"
         ));
         self.numbers("k0", "int64_t", terms, along);
         self.line(&format!(
-            "for (int64_t {term} = 0; {term} < deep; {term}++, {lines} += RX_PANEL) {{"
+            "for (int64_t {term} = 0; {term} < deep; {term}++, {lines} += {panel}) {{"
         ));
         self.indent += 1;
         self.write_lanes(

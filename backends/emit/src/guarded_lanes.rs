@@ -30,8 +30,8 @@ pub(crate) enum LaneValue {
 pub(crate) struct Split {
     range: GuardRange,
     within: String,
-    /// Whether that is an element of f32 for each lane which lies beside that for the one before.
-    copies: bool,
+    /// What copies lanes, where that is an element of f32 or f64 for each lane which lies beside that for the one before.
+    copies: Option<&'static str>,
     without: String,
 }
 
@@ -48,13 +48,13 @@ pub(crate) struct GuardRange {
 impl Printer<'_, '_> {
     /// A value that is split by a variable where one guard, of this variable and of no elements, decides all choices in it, and as it is
     /// elsewhere. Whoever calls it sees from lines that were printed that something may stop it.
-    pub(crate) fn lane_value(&mut self, value: &TExpr, var: ScalarId) -> LaneValue {
-        let plain = self.expr(value, DType::F32);
+    pub(crate) fn lane_value(&mut self, value: &TExpr, var: ScalarId, dtype: DType) -> LaneValue {
+        let plain = self.expr(value, dtype);
         let choices = choices(value);
         let Some(condition) = only(&choices) else { return LaneValue::Plain(plain) };
         let Some(guard) = self.guard(condition, var) else { return LaneValue::Plain(plain) };
         let (mark, before) = (self.mark(), self.lines.len());
-        let split = self.split(value, (condition, &guard), var);
+        let split = self.split(value, (condition, &guard), var, dtype);
         match split {
             Some(split) if self.lines.len() == before => LaneValue::Split(split),
             _ => {
@@ -76,26 +76,30 @@ impl Printer<'_, '_> {
         value: &TExpr,
         (condition, guard): (&TExpr, &Guard),
         var: ScalarId,
+        dtype: DType,
     ) -> Option<Split> {
         let range = self.guard_range(guard);
         let chosen = |holds| expr(value, &mut Chosen { condition, holds }, Place::Value);
         let (then, otherwise) = (chosen(true), chosen(false));
         let print = |printer: &mut Self, known, value: &TExpr| {
-            printer.aside(known, |own| own.expr(value, DType::F32))
+            printer.aside(known, |own| own.expr(value, dtype))
         };
         let (within, first) = print(self, Known::Holds(condition), &then);
         let (without, second) = print(self, Known::Fails(condition), &otherwise);
-        let copies = self.is_element_beside(&then, var);
+        let copies = self.copy_of_elements_beside(&then, var);
         let plain = first.is_empty() && second.is_empty();
         plain.then_some(Split { range, within, copies, without })
     }
 
-    fn is_element_beside(&self, value: &TExpr, var: ScalarId) -> bool {
-        let TExpr::Load { buffer, indices } = value else { return false };
-        let Some((last, before)) = indices.split_last() else { return false };
-        self.program.buffer(*buffer).dtype == DType::F32
-            && beside(last, var).is_some()
-            && !mentions(before, var)
+    fn copy_of_elements_beside(&self, value: &TExpr, var: ScalarId) -> Option<&'static str> {
+        let TExpr::Load { buffer, indices } = value else { return None };
+        let (last, before) = indices.split_last()?;
+        let copies = match self.program.buffer(*buffer).dtype {
+            DType::F32 => "rx_copy_lanes",
+            DType::F64 => "rx64_copy_lanes",
+            _ => return None,
+        };
+        (beside(last, var).is_some() && !mentions(before, var)).then_some(copies)
     }
 
     /// The range of a guard as C.
@@ -147,12 +151,12 @@ impl Printer<'_, '_> {
                 let count = lanes.count;
                 self.bound_range(&split.range, ("0", count), Some(lanes.start));
                 self.some_lanes(lanes, ("0", from), &split.without);
-                if split.copies {
+                if let Some(copies) = split.copies {
                     let Lanes { column, start, to, .. } = lanes;
                     self.line(&format!("if ({from} < {upto}) {{"));
                     self.line(&format!("    const int64_t {column} = {start} + {from};"));
                     let (to, source) = (format!("{to} + {from}"), &split.within);
-                    self.line(&format!("    rx_copy_lanes({to}, &{source}, {upto} - {from});"));
+                    self.line(&format!("    {copies}({to}, &{source}, {upto} - {from});"));
                     self.line("}");
                 } else {
                     self.some_lanes(lanes, (from, upto), &split.within);

@@ -21,8 +21,9 @@ const LANES: &str = include_str!("prelude/lanes.h");
 const LANES_F64: &str = include_str!("prelude/lanes_f64.h");
 /// What kernels see of products of matrices, after the plan of how they are cut.
 const INTERFACE: &[&str] = &[include_str!("prelude/matrix.h"), include_str!("prelude/calls.h")];
-/// Parts of products whose right matrix is computed, which is f32.
+/// Parts of products whose right matrix is computed, of f32 and of f64.
 const FILLING: &str = include_str!("prelude/routines.h");
+const FILLING_F64: &str = include_str!("prelude/routines_f64.h");
 /// The routines of products, which are the same for all texts.
 const ROUTINES: &[&str] = &[
     include_str!("prelude/pack.h"),
@@ -91,7 +92,7 @@ pub(crate) fn interface(uses: Uses, table: Option<&Table>) -> String {
     let plan = plan_text(table);
     let common = INTERFACE.join("\n");
     let f32s = || format!("\n{plan}\n{LANES}\n{common}\n{FILLING}");
-    let f64s = || format!("\n{}\n{LANES_F64}\n{}", of_f64(&plan), of_f64(&common));
+    let f64s = || format!("\n{}\n{LANES_F64}\n{}\n{FILLING_F64}", of_f64(&plan), of_f64(&common));
     let parts = [uses.multiplies.then(f32s), uses.multiplies_f64.then(f64s)];
     parts.into_iter().flatten().collect()
 }
@@ -167,7 +168,7 @@ pub(crate) fn cuda_text(sums: Numerics) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{FILLING, INTERFACE, LANES, PARTS, ROUNDED, ROUTINES, ROWS};
+    use super::{FILLING, FILLING_F64, INTERFACE, LANES, PARTS, ROUNDED, ROUTINES, ROWS};
     use std::collections::{BTreeMap, BTreeSet};
 
     /// A text may have every part, and a macro that a later one defines again changes what kernels after it say.
@@ -175,7 +176,7 @@ mod tests {
     fn a_macro_is_defined_in_one_part() {
         let parts = [PARTS, INTERFACE, ROUTINES, ROUNDED].concat();
         let mut found: BTreeMap<&str, usize> = BTreeMap::new();
-        for part in parts.into_iter().chain([LANES, FILLING, ROWS]) {
+        for part in parts.into_iter().chain([LANES, FILLING, FILLING_F64, ROWS]) {
             let defined = part.lines().filter_map(|line| {
                 let name =
                     line.trim_start().strip_prefix('#')?.trim_start().strip_prefix("define")?;
