@@ -34,21 +34,24 @@ DISTURBED = 64
 class Own:
     """The compiled program with its weights and moments."""
 
-    def __init__(self, program, values, dtype):
+    def __init__(self, program, values, dtype, threads=1):
         text = relaxc.grad(program.read_text().replace("f64", dtype), wrt=list(values))
-        self.module = relaxc.compile(text, threads=1)
+        self.module = relaxc.compile(text, threads=threads)
         optimizers = OPTIMIZERS.read_text()
-        self.norm = relaxc.compile(optimizers, threads=1)["clip_factor"]
-        self.adamw = relaxc.compile(optimizers.replace("f64", dtype), threads=1)["adamw"]
+        self.norm = relaxc.compile(optimizers, threads=threads)["clip_factor"]
+        self.adamw = relaxc.compile(optimizers.replace("f64", dtype), threads=threads)["adamw"]
         self.dtype = NUMPY[dtype]
         self.values = {name: value.astype(self.dtype) for name, value in values.items()}
         self.moments = {name: (numpy.zeros_like(value),) * 2 for name, value in self.values.items()}
 
-    def step(self, step, batch):
+    def backward(self, batch):
         """The loss and the gradients before clipping."""
         loss, given = self.module["main_adjoint"](*batch, **self.values)
         # Copies: the module's memory is not kept.
-        gradients = {name: numpy.array(numpy.asarray(one)) for name, one in zip(self.values, given)}
+        return loss.item(), {name: numpy.array(numpy.asarray(one)) for name, one in zip(self.values, given)}
+
+    def update(self, step, gradients):
+        """Clips them and takes the step."""
         factor = self.norm(sum(float((one.astype("f8") ** 2).sum()) for one in gradients.values()), NORM).item()
         numbers = [numpy.array(one, self.dtype) for one in (step, RATE, *BETAS, EPSILON, DECAY)]
         for name, gradient in gradients.items():
@@ -56,7 +59,12 @@ class Own:
             made = self.adamw(*(numpy.ascontiguousarray(one).reshape(-1) for one in state), *numbers)
             self.values[name], *moments = (numpy.array(numpy.asarray(one)).reshape(gradient.shape) for one in made)
             self.moments[name] = tuple(moments)
-        return loss.item(), gradients
+
+    def step(self, step, batch):
+        """The loss and the gradients before clipping."""
+        loss, gradients = self.backward(batch)
+        self.update(step, gradients)
+        return loss, gradients
 
 
 class Torch:
@@ -77,11 +85,15 @@ class Torch:
         loss.backward()
         return loss.item(), {name: value.grad.numpy() for name, value in self.values.items()}
 
+    def update(self):
+        """Clips them and takes the step."""
+        torch.nn.utils.clip_grad_norm_(self.values.values(), NORM)
+        self.optimizer.step()
+
     def step(self, batch):
         loss, gradients = self.backward(batch)
         gradients = {name: one.copy() for name, one in gradients.items()}
-        torch.nn.utils.clip_grad_norm_(self.values.values(), NORM)
-        self.optimizer.step()
+        self.update()
         return loss, gradients
 
     def arrays(self):
