@@ -4,8 +4,10 @@
 //! The report is read off the text, whoever planned it, so that it also shows what a plan got wrong.
 
 mod figures;
+mod formula;
 
 pub use figures::{Figures, figures};
+pub use formula::peak_formula;
 
 use crate::memory::aliases::{Aliases, Returns};
 use crate::memory::timeline::{Position, Timeline};

@@ -3,7 +3,7 @@
 
 use relax_corpus::files;
 use relax_lower::pipeline::PIPELINE;
-use relax_lower::report::{FunctionMemory, figures, memory_report};
+use relax_lower::report::{FunctionMemory, figures, memory_report, peak_formula};
 use relax_program::frontend::Program;
 use relax_rewrite::pass::Settings;
 use relax_rewrite::pipeline::{Unwatched, run};
@@ -26,15 +26,19 @@ fn planned_text(text: &str) -> Vec<FunctionMemory> {
     memory_report(&module.expect("the model is well-formed"), facts)
 }
 
-/// Within a tenth of what no plan can do without, and far less than all tensors together.
+/// Within a tenth of what no plan can do without, and far less than all tensors together; the formula gives the same.
 fn hold(model: &str, choices: &[&[(&str, i64)]]) {
     let functions = planned(model);
+    let formula = peak_formula(&functions, &Name::new("main"), &mut Prover::new());
+    let formula = formula.expect("the dims of all calls are known");
     for choice in choices {
         let dims: BTreeMap<Name, i64> = choice.iter().map(|&(k, v)| (Name::new(k), v)).collect();
         let main = figures(&functions, &Name::new("main"), &dims).expect("all dims are told");
         let bound = main.in_use + main.in_use / 10;
         assert!(main.in_use <= main.planned && main.planned <= bound, "{choice:?}: {main:?}");
         assert!(main.planned < main.all, "{choice:?}: {main:?}");
+        let value = formula.eval(&|name| dims.get(name).copied());
+        assert_eq!(value.ok(), Some(main.planned), "{choice:?}: {formula}");
     }
 }
 

@@ -158,8 +158,11 @@ fn differentiated(
             )
         })?,
     };
-    let options =
-        gradient::Options { function: Some(function), wrt: wrt.iter().map(Name::new).collect() };
+    let options = gradient::Options {
+        function: Some(function),
+        wrt: wrt.iter().map(Name::new).collect(),
+        ..gradient::Options::default()
+    };
     let made = relax_train::differentiated(&program.module, options);
     made.map(|module| print(&module)).map_err(|error| failed(&program, error))
 }

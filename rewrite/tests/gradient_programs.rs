@@ -345,7 +345,7 @@ fn differentiated(text: &str, wrt: &[&str]) -> Result<Module, Box<Diagnostic>> {
     assert!(!program.has_errors(), "{:?}\n{text}", program.diagnostics);
     let wrt = wrt.iter().map(Name::new).collect();
     let settings = Settings {
-        gradient: Options { function: Some(Name::new("main")), wrt },
+        gradient: Options { function: Some(Name::new("main")), wrt, ..Options::default() },
         ..Settings::default()
     };
     let apply = |module: &Module, route: &_| {

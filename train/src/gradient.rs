@@ -31,15 +31,21 @@ pub(crate) fn training_step(
     function: &Name,
     wrt: Vec<Name>,
 ) -> Result<(Program, Name), Failed> {
-    let options = Options { function: Some(function.clone()), wrt };
+    let options = Options { function: Some(function.clone()), wrt, ..Options::default() };
     let module = differentiated(&program.module, options)?;
     let adjoint = adjoint_name(function);
     Ok((only(program, module, &adjoint), adjoint))
 }
 
-/// A program of one function and what it calls, so that nothing else is compiled.
-pub(crate) fn only(program: &Program, mut module: Module, function: &Name) -> Program {
+/// A module of one function and what it calls, so that nothing else is compiled.
+pub(crate) fn reduced(mut module: Module, function: &Name) -> Module {
     let reached = reached_from(&module, vec![function.clone()]);
     module.definitions.retain(|definition| reached.contains(definition.name()));
+    module
+}
+
+/// The same as a program.
+pub(crate) fn only(program: &Program, module: Module, function: &Name) -> Program {
+    let module = reduced(module, function);
     Program { source: program.source.clone(), module, diagnostics: Vec::new(), left: Vec::new() }
 }

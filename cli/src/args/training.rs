@@ -21,6 +21,13 @@ pub(crate) struct GradArgs {
     /// The function; by default `main`, or the only public one
     #[arg(long, value_name = "NAME")]
     pub(crate) func: Option<String>,
+    /// A budget of memory for the adjoint, for the dims of --sym: segments of the function are computed again in the backward
+    /// computation, as few as keep it (gradient checkpointing). Bytes, or with K, M, G
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) memory: Option<String>,
+    /// The value of a symbolic variable for --memory
+    #[arg(long, value_name = "NAME=N", requires = "memory")]
+    pub(crate) sym: Vec<String>,
     /// Write the program to a file
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,

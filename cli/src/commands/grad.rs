@@ -1,19 +1,24 @@
 //! `relax grad`: a program with the gradients of its loss.
 
 use super::loading::{Given, load};
-use super::opt::failed_run;
+use super::opt::{failed_run, memory::given};
+use super::run::size;
 use crate::args::GradArgs;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::files::write_whole;
 use crate::report::show_diagnostics;
 use crate::terminal::Terminal;
+use relax_driver::Target;
 use relax_program::frontend::{Program, print};
+use relax_rewrite::pass::Device;
 use relax_rewrite::passes::bind_params::entry;
 use relax_rewrite::passes::gradient::Options;
-use relax_rewrite::pipeline::leads_back;
+use relax_rewrite::pipeline::{Failed, leads_back};
+use relax_runtime::program::Numerics;
 use relax_semantics::check::Phase;
 use relax_syntax::Name;
-use relax_train::differentiated;
+use relax_syntax::ir::Module;
+use relax_train::{Budget, BudgetError, Recomputing, differentiated, differentiated_within};
 
 pub(super) fn grad(args: &GradArgs, terminal: &mut Terminal) -> Outcome {
     let Some(Given { program, .. }) = load(&args.file, &args.model, terminal)? else {
@@ -23,7 +28,11 @@ pub(super) fn grad(args: &GradArgs, terminal: &mut Terminal) -> Outcome {
         return Ok(show_diagnostics(terminal, &program.source, &[back]));
     }
     let options = options(&program, args.func.as_deref(), &args.wrt)?;
-    match differentiated(&program.module, options) {
+    let made = match &args.memory {
+        None => differentiated(&program.module, options),
+        Some(memory) => within(&program, &options, (memory, &args.sym), terminal)?,
+    };
+    match made {
         Ok(module) => {
             let text = print(&module);
             match &args.output {
@@ -33,6 +42,34 @@ pub(super) fn grad(args: &GradArgs, terminal: &mut Terminal) -> Outcome {
             Ok(Exit::Fine)
         }
         Err(failed) => failed_run(&failed, &program, terminal),
+    }
+}
+
+/// The adjoint within a budget of memory. What it takes is told.
+fn within(
+    program: &Program,
+    options: &Options,
+    (memory, sym): (&str, &[String]),
+    terminal: &mut Terminal,
+) -> Result<Result<Module, Failed>, Failure> {
+    let bytes = i64::try_from(size("--memory", memory)?).unwrap_or(i64::MAX);
+    let budget = Budget { bytes, dims: given(sym)? };
+    let target = Target::of(Device::Cpu, Numerics::default());
+    match differentiated_within(&program.module, options, &budget, &target) {
+        Ok(Recomputing { module, segments, peak, formula }) => {
+            let name = options.function.as_ref().map_or_else(String::new, ToString::to_string);
+            let segments = match segments {
+                1 => "nothing is computed again".to_owned(),
+                count => format!("{count} segments, which are computed again but for the last"),
+            };
+            terminal.note(&format!("memory of `{name}_adjoint`: at most {peak} bytes; {segments}"));
+            if let Some(formula) = formula {
+                terminal.note(&format!("for all dims: {formula} bytes"));
+            }
+            Ok(Ok(module))
+        }
+        Err(BudgetError::Gradient(failed)) => Ok(Err(*failed)),
+        Err(error) => Err(Failure::usage(format!("--memory {memory}: {error}"))),
     }
 }
 
@@ -48,5 +85,6 @@ pub(super) fn options(
             Failure::usage("the program has no `main` and not one public function: name one")
         })?,
     };
-    Ok(Options { function: Some(function), wrt: wrt.iter().map(Name::new).collect() })
+    let wrt = wrt.iter().map(Name::new).collect();
+    Ok(Options { function: Some(function), wrt, ..Options::default() })
 }

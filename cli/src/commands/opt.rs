@@ -2,7 +2,7 @@
 
 mod certify;
 mod external;
-mod memory;
+pub(super) mod memory;
 mod names;
 mod resources;
 mod watch;

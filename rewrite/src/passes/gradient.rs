@@ -10,6 +10,7 @@
 mod cotangent;
 mod functions;
 mod reverse;
+mod segments;
 
 use crate::names::Names;
 use crate::pass::{Exactness, Pass, PassContext};
@@ -23,6 +24,8 @@ use relax_syntax::diagnostic::Diagnostic;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::{Definition, Function, Module, VarId};
 use relax_syntax::span::Span;
+pub use segments::Segments;
+use segments::cut;
 
 /// Runs by name, after ingestion; which function and parameters is in `Settings::gradient`.
 pub static PASS: Pass = Pass {
@@ -43,6 +46,8 @@ pub struct Options {
     pub function: Option<Name>,
     /// Names of its parameters (TVM's `require_grads`); none: every float tensor.
     pub wrt: Vec<Name>,
+    /// What the function is cut into.
+    pub segments: Segments,
 }
 
 /// The name of the function that the pass adds for one.
@@ -55,13 +60,14 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
     let options = context.settings.gradient.clone();
     let Some(function) = chosen(module, &options)? else { return Ok(module.clone()) };
     let wrt = parameters(function, &options)?;
+    let cut = cut(module, context, &function.name, &options.segments);
+    let (module, checked) = match &cut {
+        Some((module, checked)) => (module, checked),
+        None => (module, context.checked),
+    };
+    let function = module.function(&function.name).expect("invariant: it was found");
     let mut gradients = Gradients {
-        pending: Pending {
-            module,
-            checked: context.checked,
-            names: Names::of(module),
-            pullbacks: Vec::new(),
-        },
+        pending: Pending { module, checked, names: Names::of(module), pullbacks: Vec::new() },
         facts: context.facts,
         made: Vec::new(),
     };

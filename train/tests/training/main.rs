@@ -1,5 +1,6 @@
 //! Training runs: they learn, do not depend on the backend with exact sums, continue bit for bit, and refuse what is wrong.
 
+mod budgets;
 mod checkpoints;
 mod folder;
 mod refusals;

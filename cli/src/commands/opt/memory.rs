@@ -34,7 +34,7 @@ pub(super) fn report(
 }
 
 /// `NAME=INTEGER` of the command line.
-fn given(sym: &[String]) -> Result<BTreeMap<Name, i64>, Failure> {
+pub(in crate::commands) fn given(sym: &[String]) -> Result<BTreeMap<Name, i64>, Failure> {
     let mut values = BTreeMap::new();
     for text in sym {
         let wrong = || Failure::usage(format!("--sym {text}: expected NAME=INTEGER"));
