@@ -329,6 +329,10 @@ impl<'a> Reader<'a> {
 }
 
 fn number(digits: &str) -> Checks<Phrase> {
+    // The language has no such numbers, so that whoever reads the statement there could not.
+    if digits.len() > 1 && digits.starts_with('0') {
+        return refuse("a number that begins with 0");
+    }
     let value = if digits.len() > MAX_DIGITS { None } else { digits.parse::<BigInt>().ok() };
     let Some(value) = value else {
         return refuse(format!("a number of more than {MAX_DIGITS} digits"));

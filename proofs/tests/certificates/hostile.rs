@@ -69,6 +69,7 @@ fn polynomials_are_limited() {
     let nines = "9".repeat(500);
     assert!(why(&format!("{nines} * {nines}")).contains("more than 2000 bits"));
     assert!(why(&"9".repeat(100_000)).contains("more than 600 digits"));
+    assert!(why("001").contains("a number that begins with 0"));
     assert!(why(&" ".repeat(2 << 20)).contains("a line of more than"));
 }
 
