@@ -40,7 +40,7 @@ struct Reader<'r> {
 }
 
 /// Bytes from one position to another.
-type Span = (i64, usize, usize);
+pub(super) type Span<T> = (T, usize, usize);
 
 const NOTHING: Figures = Figures { planned: 0, all: 0, in_use: 0, left: 0 };
 
@@ -68,13 +68,7 @@ impl<'r> Reader<'r> {
         function: &'r FunctionMemory,
         dims: &BTreeMap<Name, i64>,
     ) -> Option<Figures> {
-        let (mut planned, mut in_use): (Vec<Span>, Vec<Span>) = (Vec::new(), Vec::new());
-        let (mut all, mut left) = (0_i64, 0_i64);
-        for storage in &function.storages {
-            let bytes = value(&storage.bytes, dims)?;
-            planned.push((bytes, storage.from, storage.to));
-            left = left.checked_add(if storage.to == function.length { bytes } else { 0 })?;
-        }
+        let (mut in_use, mut all) = (Vec::new(), 0_i64);
         for tensor in &function.tensors {
             let bytes = value(&tensor.bytes, dims)?;
             in_use.push((bytes, tensor.from, tensor.to));
@@ -84,25 +78,52 @@ impl<'r> Reader<'r> {
         for call in &function.calls {
             let given = call.dims.iter().map(|(name, dim)| Some((name.clone(), value(dim, dims)?)));
             let figures = self.of(&call.function, &given.collect::<Option<_>>()?)?;
-            planned.push((figures.planned, call.at, call.at));
             in_use.push((figures.in_use, call.at, call.at));
             all = all.checked_add(figures.all)?;
-            called.push(figures.left);
+            called.push((figures.planned, figures.left));
         }
         for given in &function.given {
             let bytes = value(&given.bytes, dims)?;
             // During the call it is memory of the callee.
-            let (held, from) = match given.call {
-                Some(call) => (called[call], given.from + 1),
-                None => (bytes, given.from),
-            };
-            planned.push((held, from, given.to));
-            in_use.push((bytes, from, given.last));
+            in_use.push((bytes, given.from + usize::from(given.call.is_some()), given.last));
             all = all.checked_add(if given.call.is_some() { 0 } else { bytes })?;
-            left = left.checked_add(if given.to == function.length { held } else { 0 })?;
         }
-        Some(Figures { planned: peak(&planned)?, all, in_use: peak(&in_use)?, left })
+        let Planned { spans, left } = planned(function, &called, &|dim| value(dim, dims))?;
+        let left = left.into_iter().try_fold(0_i64, i64::checked_add)?;
+        Some(Figures { planned: peak(&spans)?, all, in_use: peak(&in_use)?, left })
     }
+}
+
+/// Memory that a function holds, as numbers or formulas.
+pub(super) struct Planned<T> {
+    pub(super) spans: Vec<Span<T>>,
+    /// What is there when the function has ended.
+    pub(super) left: Vec<T>,
+}
+
+/// The storages of a function, what it is given, and what its calls take: of each call the peak, and what is left of it.
+pub(super) fn planned<T: Clone>(
+    function: &FunctionMemory,
+    called: &[(T, T)],
+    bytes: &dyn Fn(&Dim) -> Option<T>,
+) -> Option<Planned<T>> {
+    let mut spans = Vec::new();
+    for storage in &function.storages {
+        spans.push((bytes(&storage.bytes)?, storage.from, storage.to));
+    }
+    for given in &function.given {
+        // During the call it is memory of the callee.
+        spans.push(match given.call {
+            Some(call) => (called[call].1.clone(), given.from + 1, given.to),
+            None => (bytes(&given.bytes)?, given.from, given.to),
+        });
+    }
+    let at_end = spans.iter().filter(|(_, _, to)| *to == function.length);
+    let left = at_end.map(|(bytes, ..)| bytes.clone()).collect();
+    let calls = function.calls.iter().zip(called);
+    spans.extend(calls.map(|(call, (peak, _))| (peak.clone(), call.at, call.at)));
+    spans.retain(|(_, from, to)| from <= to);
+    Some(Planned { spans, left })
 }
 
 fn value(dim: &Dim, dims: &BTreeMap<Name, i64>) -> Option<i64> {
@@ -110,7 +131,7 @@ fn value(dim: &Dim, dims: &BTreeMap<Name, i64>) -> Option<i64> {
 }
 
 /// The most bytes at the same time.
-fn peak(spans: &[Span]) -> Option<i64> {
+fn peak(spans: &[Span<i64>]) -> Option<i64> {
     let spans = spans.iter().filter(|(_, from, to)| from <= to);
     let mut changes: Vec<(usize, i64)> =
         spans.flat_map(|&(bytes, from, to)| [(from, bytes), (to + 1, -bytes)]).collect();

@@ -1,13 +1,11 @@
 //! The peak of planned memory as a formula in the symbolic variables of a function, with all that it calls.
 
 use super::FunctionMemory;
+use super::figures::{Planned, Span, planned};
 use relax_syntax::Name;
 use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::facts::Facts;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// Bytes from one position to another.
-type Span = (Dim, usize, usize);
 
 /// The bytes of the storages that are there at the same time, at most: for all values of the variables what
 /// [`super::figures`] gives for some. `None` where the dims of a called function are not known, or one may call itself.
@@ -50,11 +48,6 @@ impl<'r> Reader<'r> {
     }
 
     fn function(&mut self, function: &FunctionMemory) -> Option<(Dim, Dim)> {
-        let mut spans: Vec<Span> = Vec::new();
-        let mut left = Vec::new();
-        for storage in &function.storages {
-            spans.push((storage.bytes.clone(), storage.from, storage.to));
-        }
         let mut called = Vec::with_capacity(function.calls.len());
         for call in &function.calls {
             let (peak, stays) = self.of(&call.function)?;
@@ -62,28 +55,16 @@ impl<'r> Reader<'r> {
             if !known(&peak) || !known(&stays) {
                 return None;
             }
-            spans.push((peak.substitute(&call.dims), call.at, call.at));
-            called.push(stays.substitute(&call.dims));
+            called.push((peak.substitute(&call.dims), stays.substitute(&call.dims)));
         }
-        for given in &function.given {
-            let (held, from) = match given.call {
-                Some(call) => (called[call].clone(), given.from + 1),
-                None => (given.bytes.clone(), given.from),
-            };
-            spans.push((held, from, given.to));
-        }
-        spans.retain(|(bytes, from, to)| from <= to && *bytes != Dim::Int(0));
-        for (bytes, _, to) in &spans {
-            if *to == function.length {
-                left.push(bytes.clone());
-            }
-        }
+        let Planned { mut spans, left } = planned(function, &called, &|dim| Some(dim.clone()))?;
+        spans.retain(|(bytes, ..)| *bytes != Dim::Int(0));
         Some((self.peak(&spans), self.sum(left)))
     }
 
     /// The greatest of the sums at positions where something begins. One of spans that are all there at another
     /// position, too, is not greater than that there.
-    fn peak(&mut self, spans: &[Span]) -> Dim {
+    fn peak(&mut self, spans: &[Span<Dim>]) -> Dim {
         let there = |at: usize| -> BTreeSet<usize> {
             let own = spans.iter().enumerate();
             own.filter(|(_, span)| span.1 <= at && at <= span.2).map(|(number, _)| number).collect()
