@@ -158,7 +158,7 @@ impl Heap {
                 self.bound(slot, fact, *limit);
             }
             (HeapBuiltin::ComputeDim, [_, Atom::Dim(slot), Atom::Str(op), a, b, ..]) => {
-                let dims = self.dim(a).zip(self.dim(b)).zip(operation(op));
+                let dims = self.dim(a).zip(self.dim(b)).zip(DimOp::of_symbol(op));
                 let slot = slot.as_int();
                 if let Some((((a, b), op), slot)) = dims.zip(slot) {
                     self.slots.insert(slot, Dim::op(op, a, b));
@@ -280,10 +280,4 @@ impl Heap {
             _ => None,
         }
     }
-}
-
-fn operation(symbol: &str) -> Option<DimOp> {
-    use DimOp::{Add, CeilDiv, FloorDiv, FloorMod, Max, Min, Mul, Sub};
-    let all = [Add, Sub, Mul, FloorDiv, FloorMod, Min, Max, CeilDiv];
-    all.into_iter().find(|op| op.symbol() == symbol)
 }
