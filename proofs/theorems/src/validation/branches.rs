@@ -90,7 +90,7 @@ impl Side<'_> {
             self.heaps.slots = stored.swap_remove(taken);
             return Ok(results.swap_remove(taken));
         }
-        self.heaps.keep_common(&stored);
+        self.heaps.keep_common(stored.swap_remove(0), &stored[0]);
         let asked = Asked::of(condition, claims.as_deref());
         let held = held[0].iter().zip(&held[1]).enumerate();
         for (at, (a, b)) in held {

@@ -12,24 +12,22 @@ use relax_syntax::dtype::DType;
 use relax_syntax::facts::{Claim, Relation};
 use std::collections::BTreeMap;
 
+/// What is stored, by heap and slot.
+pub(super) type Slots = BTreeMap<(usize, i64), Dim>;
+
 /// All heaps of a run.
 #[derive(Clone, Default)]
 pub(super) struct Heaps {
     /// How many slots each has.
     sizes: Vec<i64>,
-    /// What is stored, by heap and slot.
-    pub(super) slots: BTreeMap<(usize, i64), Dim>,
+    pub(super) slots: Slots,
 }
 
 impl Heaps {
     /// Behind a branch slots hold what they hold on both of its sides.
-    pub(super) fn keep_common(&mut self, sides: &[BTreeMap<(usize, i64), Dim>]) {
-        let (Some(first), rest) = (sides.first(), &sides[1..]) else { return };
-        let is_common = |(slot, dim): &(&(usize, i64), &Dim)| {
-            rest.iter().all(|other| other.get(slot) == Some(*dim))
-        };
-        self.slots =
-            first.iter().filter(is_common).map(|(slot, dim)| (*slot, dim.clone())).collect();
+    pub(super) fn keep_common(&mut self, mut one: Slots, other: &Slots) {
+        one.retain(|slot, dim| other.get(slot) == Some(dim));
+        self.slots = one;
     }
 }
 
