@@ -45,7 +45,7 @@ pub(super) fn grad(args: &GradArgs, terminal: &mut Terminal) -> Outcome {
     }
 }
 
-/// The adjoint within a budget of memory. What it takes is told.
+/// The adjoint within a budget of memory. What it takes is reported.
 fn within(
     program: &Program,
     options: &Options,
