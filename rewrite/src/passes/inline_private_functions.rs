@@ -206,6 +206,11 @@ impl<'a> Walk<'a> {
     /// What stands for a call: bindings of the parameters, then the body of the function, in new names.
     fn inlined(&mut self, binding: &Binding) -> Option<(Vec<Binding>, Body)> {
         let (callee, mut dims) = self.callee(binding)?;
+        let laid = self.gets_layouts(callee, binding);
+        let body = callee.lambda.body.as_ref();
+        if !laid.is_empty() && !body.is_some_and(|body| only_operators_read(body, &laid)) {
+            return None;
+        }
         let mut callee = callee.clone();
         let local: Vec<DimVar> =
             callee.dims.iter().filter(|dim| !dim.in_signature).cloned().collect();
@@ -216,6 +221,10 @@ impl<'a> Walk<'a> {
         }
         replace_dims(&mut callee, dims);
         let new = self.new_vars(&callee);
+        // Deduction finds the layout of the argument.
+        for param in &laid {
+            self.function.vars[new[param].0 as usize].annotation = None;
+        }
         let Expr::Call { args, .. } = &binding.expr else { return None };
         let params = callee
             .lambda
@@ -227,6 +236,17 @@ impl<'a> Walk<'a> {
         rename_body(&mut body, &new);
         self.inlined += 1;
         Some((params.collect(), body))
+    }
+
+    /// The parameters of a callee without a layout whose arguments have one.
+    fn gets_layouts(&self, callee: &Function, binding: &Binding) -> BTreeSet<VarId> {
+        let Expr::Call { args, .. } = &binding.expr else { return BTreeSet::new() };
+        let gets = |param: &VarId, arg: &Atom| {
+            let has = self.annotation(arg).is_some_and(|annotation| has_layout(&annotation));
+            has && !has_layout(callee.param_annotation(*param))
+        };
+        let pairs = callee.lambda.params.iter().zip(args);
+        pairs.filter(|(param, arg)| gets(param, arg)).map(|(param, _)| *param).collect()
     }
 
     /// Variables of the caller for those of a callee. Both branches of an `if` end in a variable of the
@@ -246,4 +266,29 @@ impl<'a> Walk<'a> {
         }
         new
     }
+}
+
+fn has_layout(annotation: &Annotation) -> bool {
+    let mut has = false;
+    annotation.visit(&mut |part| has |= matches!(part, Annotation::DTensor(_)));
+    has
+}
+
+/// Whether operators alone read these variables: any other name of them has an annotation, which says nothing of a layout.
+fn only_operators_read(body: &Body, vars: &BTreeSet<VarId>) -> bool {
+    let reads = |atom: &Atom| crate::in_place::mentions(atom, vars);
+    let allows = |binding: &Binding| match &binding.expr {
+        Expr::Call { callee: Callee::Operator(_), .. } => true,
+        Expr::Call { args, attrs, .. } => {
+            !args.iter().chain(attrs.iter().map(|(_, atom)| atom)).any(reads)
+        }
+        Expr::Atom(atom) | Expr::Get(atom, _) | Expr::MatchCast(atom, _) => !reads(atom),
+        Expr::If { condition, then, otherwise } => {
+            !reads(condition)
+                && only_operators_read(then, vars)
+                && only_operators_read(otherwise, vars)
+        }
+        Expr::Closure(_) => false,
+    };
+    !reads(&body.result) && body.bindings().all(allows)
 }
