@@ -187,7 +187,10 @@ fn proved(
         begin: Dim::Var(format!("begin#{axis}").into()),
         extent: Dim::Var(format!("extent#{axis}").into()),
     };
-    let local = on_block(call, strategy, &block.extent, module, facts)?;
+    if !shards_are_blocks(call, strategy, axes.workers(axis), facts) {
+        return None;
+    }
+    let local = on_block(call, strategy, &block, module, facts)?;
     holds(call, &local, strategy, &block, facts).ok()?;
     Some(local)
 }
@@ -211,20 +214,51 @@ fn no_shard_is_empty(
     facts.decide(&Claim::new(1, Relation::AtMost, last)) == Answer::Proved
 }
 
-/// The call on `extent` elements of each axis that a strategy cuts.
+/// Whether the shards of cut axes are the same block: where one of a block is several elements of an axis, the shards of that axis
+/// must have as many times the elements, as where the ranks divide the extent.
+fn shards_are_blocks(
+    call: &Call,
+    strategy: &Strategy,
+    workers: i64,
+    facts: &mut dyn Facts,
+) -> bool {
+    let operands = call.operands.iter().zip(&strategy.operands).zip(&strategy.units);
+    let mut cut: Vec<(Dim, i64)> = operands
+        .filter_map(|(((dims, _), placement), unit)| match placement {
+            Placement::Sharded(axis) => Some((dims[*axis].clone(), *unit)),
+            _ => None,
+        })
+        .collect();
+    if let Placement::Sharded(axis) = strategy.result {
+        cut.push((call.results[0].0[axis].clone(), strategy.result_unit));
+    }
+    if cut.iter().all(|(_, unit)| *unit == 1) {
+        return true;
+    }
+    let Some((whole, _)) = cut.iter().find(|(_, unit)| *unit == 1).cloned() else { return false };
+    let rows = |extent: &Dim| Dim::op(DimOp::CeilDiv, extent.clone(), Dim::Int(workers));
+    cut.iter().all(|(extent, unit)| {
+        let times = Dim::op(DimOp::Mul, rows(&whole), Dim::Int(*unit));
+        facts.equal(&rows(extent), &times) == Answer::Proved
+    })
+}
+
+/// The call on a block of each axis that a strategy cuts.
 fn on_block(
     call: &Call,
     strategy: &Strategy,
-    extent: &Dim,
+    block: &Block,
     module: &Module,
     facts: &mut dyn Facts,
 ) -> Option<Call> {
     let mut local = call.clone();
-    for ((dims, _), placement) in local.operands.iter_mut().zip(&strategy.operands) {
+    let operands = local.operands.iter_mut().zip(&strategy.operands).zip(&strategy.units);
+    for (((dims, _), placement), unit) in operands {
         if let Placement::Sharded(axis) = placement {
-            dims[*axis] = extent.clone();
+            dims[*axis] = block.times(*unit).extent;
         }
     }
+    let extent = &block.times(strategy.result_unit).extent;
     let result = match strategy.result {
         Placement::Sharded(axis) => Some(axis),
         _ => None,
@@ -240,7 +274,7 @@ fn on_block(
         }
     }
     facts.push();
-    facts.assume(Claim::new(0, Relation::AtMost, extent.clone()));
+    facts.assume(Claim::new(0, Relation::AtMost, block.extent.clone()));
     let results = deduced(&local, module, facts).filter(|results| {
         result.is_none_or(|axis| {
             results.iter().all(|(dims, _)| {

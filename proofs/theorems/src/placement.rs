@@ -1,10 +1,12 @@
 //! Placements of a call on one axis of a mesh, derived from its index functions.
 //!
-//! An axis of the results may be cut where every operand is read at exactly the index of this axis, or not at it at all.
+//! An axis of the results may be cut where every operand is read at exactly the index of this axis, or not at it at all. Where axes
+//! are merged or split, as heads are, the index is a multiple of that of an operand, or the other way round ([`cuts`]).
 //! A contracted axis may be cut where the results become partial reductions. Operators that are linear in partial
 //! operands give partial results. What is found so is accepted after a proof: the call on a block of the operands has,
 //! over the reals, the elements of the block of the results, for every block of every extent ([`holds`]).
 
+mod cuts;
 mod linear;
 
 use crate::denotation::denoter::Denoter;
@@ -12,7 +14,7 @@ use crate::denotation::fuel;
 use crate::denotation::program::{Asked, rebuilt};
 use crate::denotation::ranges::assume_index;
 use crate::denotation::stepwise::{Op, Steps, Tensor};
-use crate::denotation::term::{FoldOp, Known, Reals, Term, Test, mentions};
+use crate::denotation::term::{FoldOp, Known, Reals, Term, Test};
 use crate::denotation::theorem::{compare, said};
 use crate::rules::rule::{self, Arg, Axis, ElementType, Node, Operand, Param};
 use crate::validation::prove::spelled;
@@ -22,7 +24,7 @@ use relax_syntax::Name;
 use relax_syntax::annotation::{Placement, Reduction};
 use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::dtype::DType;
-use relax_syntax::facts::{Answer, Claim, Facts, Relation};
+use relax_syntax::facts::{Claim, Facts, Relation};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Steps that the placements of one call may take.
@@ -59,6 +61,10 @@ pub struct Strategy {
     pub operands: Vec<Placement>,
     /// Of each result.
     pub result: Placement,
+    /// How many elements of the cut axis of each operand one of the block is.
+    pub units: Vec<i64>,
+    /// The same of the cut axis of the results.
+    pub result_unit: i64,
 }
 
 /// Some consecutive elements of an axis.
@@ -74,7 +80,25 @@ impl Strategy {
     /// Every rank has all operands whole and computes the whole result.
     #[must_use]
     pub fn replicated(operands: usize) -> Self {
-        Self { operands: vec![Placement::Replicated; operands], result: Placement::Replicated }
+        Self::exact(vec![Placement::Replicated; operands], Placement::Replicated)
+    }
+
+    /// All cut axes have the same extent.
+    fn exact(operands: Vec<Placement>, result: Placement) -> Self {
+        let units = vec![1; operands.len()];
+        Self { operands, result, units, result_unit: 1 }
+    }
+}
+
+impl Block {
+    /// So many elements for each of the block.
+    #[must_use]
+    pub fn times(&self, unit: i64) -> Self {
+        let times = |dim: &Dim| match unit {
+            1 => dim.clone(),
+            _ => Dim::op(DimOp::Mul, dim.clone(), Dim::Int(unit)),
+        };
+        Self { begin: times(&self.begin), extent: times(&self.extent) }
     }
 }
 
@@ -221,43 +245,6 @@ impl Seen {
             }
         }
     }
-
-    /// Where each operand is read at exactly `index`, whose extent is `extent`: `None` where it is read at something
-    /// else that is made of it.
-    fn axes(
-        &self,
-        call: &Call,
-        index: &Name,
-        extent: &Dim,
-        facts: &mut dyn Facts,
-    ) -> Option<Vec<Placement>> {
-        let has = |dim: &Dim| mentions(dim, &|name| name == index);
-        if self.others.iter().any(has) {
-            return None;
-        }
-        let mut placements = Vec::new();
-        for (number, (dims, _)) in call.operands.iter().enumerate() {
-            let own = name_of(number);
-            let reads = self.reads.iter().filter(|(name, _)| *name == own).map(|(_, at)| at);
-            let axis_of = |at: &Vec<Dim>| {
-                let mut axes = (0..at.len()).filter(|axis| has(&at[*axis]));
-                match (axes.next(), axes.next()) {
-                    (None, _) => Some(None),
-                    (Some(axis), None) if at[axis] == Dim::Var(index.clone()) => Some(Some(axis)),
-                    _ => None,
-                }
-            };
-            let axes: BTreeSet<Option<usize>> = reads.map(axis_of).collect::<Option<_>>()?;
-            placements.push(match axes.into_iter().collect::<Vec<_>>()[..] {
-                [] | [None] => Placement::Replicated,
-                [Some(axis)] if facts.equal(&dims[axis], extent) == Answer::Proved => {
-                    Placement::Sharded(axis)
-                }
-                _ => return None,
-            });
-        }
-        Some(placements)
-    }
 }
 
 /// The strategies of a call that its index functions suggest, besides that of [`Strategy::replicated`].
@@ -285,15 +272,16 @@ fn suggested(call: &Call, facts: &mut dyn Facts) -> Known<Vec<Strategy>> {
     let rank = call.results.iter().map(|(dims, _)| dims.len()).min().unwrap_or(0);
     for axis in 0..rank {
         let of_part = |(own, seen, _): &(Vec<(Name, Dim)>, Seen, Term)| {
-            seen.axes(call, &own[axis].0, &own[axis].1, facts)
+            cuts::of(seen, call, (&own[axis].0, &own[axis].1), facts)
         };
         let each: Option<Vec<_>> = parts.iter().map(of_part).collect();
         if let Some(each) = each
             && let Some((first, rest)) = each.split_first()
             && rest.iter().all(|other| other == first)
         {
-            let (operands, result) = (first.clone(), Placement::Sharded(axis));
-            strategies.push(Strategy { operands, result });
+            let cuts::Cut { operands, units, unit } = first.clone();
+            let result = Placement::Sharded(axis);
+            strategies.push(Strategy { operands, result, units, result_unit: unit });
         }
     }
     if let [(_, seen, term)] = &parts[..] {
@@ -319,10 +307,11 @@ fn contractions(call: &Call, seen: &Seen, term: &Term, facts: &mut dyn Facts) ->
     let Some(reduction) = reduction_of(op) else { return Vec::new() };
     let mut strategies = Vec::new();
     for (name, extent) in binders {
-        if let Some(operands) = seen.axes(call, name, extent, facts)
-            && operands.iter().any(|placement| matches!(placement, Placement::Sharded(_)))
+        if let Some(cut) = cuts::of(seen, call, (name, extent), facts)
+            && cut.is_exact()
+            && cut.operands.iter().any(|placement| matches!(placement, Placement::Sharded(_)))
         {
-            strategies.push(Strategy { operands, result: Placement::Partial(reduction) });
+            strategies.push(Strategy::exact(cut.operands, Placement::Partial(reduction)));
         }
     }
     strategies
@@ -353,7 +342,7 @@ fn carried(call: &Call, term: &Term) -> Vec<Strategy> {
                     if *own { Placement::Partial(reduction) } else { Placement::Replicated }
                 };
                 let operands = set.iter().map(place).collect();
-                strategies.push(Strategy { operands, result: Placement::Partial(reduction) });
+                strategies.push(Strategy::exact(operands, Placement::Partial(reduction)));
             }
         }
     }
@@ -400,6 +389,7 @@ fn part_holds(
     let at = variables(&own);
     let mut whole = at.clone();
     if let Placement::Sharded(axis) = strategy.result {
+        let block = block.times(strategy.result_unit);
         let end = shifted(&block.begin, &block.extent);
         facts.assume(Claim::new(end, Relation::AtMost, call.results[part].0[axis].clone()));
         whole[axis] = shifted(&block.begin, &at[axis]);
@@ -416,9 +406,9 @@ fn part_holds(
         let Term::Read(name, at) = term else { return Ok(None) };
         let placed =
             strategy.operands.iter().enumerate().find(|(number, _)| name_of(*number) == *name);
-        Ok(placed.and_then(|(_, placement)| match placement {
+        Ok(placed.and_then(|(number, placement)| match placement {
             Placement::Sharded(axis) => {
-                let mut at = at.clone();
+                let (mut at, block) = (at.clone(), block.times(strategy.units[number]));
                 at[*axis] = shifted(&block.begin, &at[*axis]);
                 Some(Term::Read(name.clone(), at))
             }

@@ -46,6 +46,23 @@ fn the_megatron_block_moves_the_bytes_of_the_textbook() {
     }
 }
 
+/// Heads stay where the columns of their projections are: one all-reduce, of 2 (p - 1) n d elements.
+#[test]
+fn heads_of_matrices_move_the_bytes_of_the_textbook() {
+    for (mesh, p) in [("2", 2), ("3", 3), ("4", 4)] {
+        let sharded = sharded(&case("heads of matrices", mesh).text);
+        let moves: Vec<_> = sharded.plan.moves().flat_map(|(_, movements)| movements).collect();
+        let collectives: Vec<_> = moves.iter().map(|one| one.collective).collect();
+        assert_eq!(collectives, [Collective::AllReduce(Reduction::Sum)], "{}", sharded.text);
+        let bytes = sharded.plan.bytes().eval(&|name| (name == "n").then_some(100));
+        assert_eq!(bytes.ok(), Some(2 * (p - 1) * 100 * 8 * 4));
+        // Of five heads three ranks have 2, 2 and 1, and of their ten columns 4, 4 and 2. The shards of columns of two and of four
+        // ranks begin within a head.
+        let five = crate::sharded(&case("heads that no mesh divides", mesh).text);
+        assert_eq!(five.plan.moves().count() == 1, p == 3, "{}", five.text);
+    }
+}
+
 /// What is printed with its layouts is sharded in the same way.
 #[test]
 fn annotated_programs_are_sharded_alike() {

@@ -33,6 +33,18 @@ const PROGRAMS: &[(&str, Text, Shapes, bool)] = &[
         false,
     ),
     ("heads", heads, |n| vec![vec![3, 4], vec![n, 4, 2], vec![n, 4, 2], vec![n, 4, 2]], true),
+    (
+        "heads of matrices",
+        twelve_heads,
+        |n| vec![vec![n, 8], vec![8, 24], vec![8, 24], vec![8, 24], vec![24, 8]],
+        false,
+    ),
+    (
+        "heads that no mesh divides",
+        five_heads,
+        |n| vec![vec![n, 8], vec![8, 10], vec![8, 10], vec![8, 10], vec![10, 8]],
+        false,
+    ),
     ("data parallel", data_parallel, |n| vec![vec![n, 4], vec![4, 3]], true),
     ("norm", norm, |n| vec![vec![n, 8], vec![8]], true),
     ("exchange", exchange, |n| vec![vec![n, 5], vec![5]], true),
@@ -102,6 +114,52 @@ fn attention(two: bool) -> &'static str {
     scores = matmul(matmul(x, q), permute_dims(matmul(x, k), axes=[0, 2, 1]))
     each = matmul(matmul(softmax(scores, axis=-1), matmul(x, v)), o)
     return sum(each, axis=[0])
+"#
+    }
+}
+
+/// Attention whose projections are matrices: heads are split off their columns, and merged before the last product.
+fn twelve_heads(two: bool) -> &'static str {
+    if two {
+        r#"def main(x: DTensor(("n", 8), "f32", "mesh[0]", "S[0], R"), q: DTensor((8, 24), "f32", "mesh[0]", "R, S[1]"), k: DTensor((8, 24), "f32", "mesh[0]", "R, S[1]"), v: DTensor((8, 24), "f32", "mesh[0]", "R, S[1]"), o: DTensor((24, 8), "f32", "mesh[0]", "R, S[0]")):
+    n = sym_var()
+    qs = permute_dims(reshape(matmul(x, q), shape(n, 12, 2)), axes=[1, 0, 2])
+    ks = permute_dims(reshape(matmul(x, k), shape(n, 12, 2)), axes=[1, 2, 0])
+    vs = permute_dims(reshape(matmul(x, v), shape(n, 12, 2)), axes=[1, 0, 2])
+    heads = matmul(softmax(matmul(qs, ks), axis=-1), vs)
+    return matmul(reshape(permute_dims(heads, axes=[1, 0, 2]), shape(n, 24)), o)
+"#
+    } else {
+        r#"def main(x: Tensor(("n", 8), "f32"), q: DTensor((8, 24), "f32", "mesh[0]", "S[1]"), k: DTensor((8, 24), "f32", "mesh[0]", "S[1]"), v: DTensor((8, 24), "f32", "mesh[0]", "S[1]"), o: DTensor((24, 8), "f32", "mesh[0]", "S[0]")):
+    n = sym_var()
+    qs = permute_dims(reshape(matmul(x, q), shape(n, 12, 2)), axes=[1, 0, 2])
+    ks = permute_dims(reshape(matmul(x, k), shape(n, 12, 2)), axes=[1, 2, 0])
+    vs = permute_dims(reshape(matmul(x, v), shape(n, 12, 2)), axes=[1, 0, 2])
+    heads = matmul(softmax(matmul(qs, ks), axis=-1), vs)
+    return matmul(reshape(permute_dims(heads, axes=[1, 0, 2]), shape(n, 24)), o)
+"#
+    }
+}
+
+/// The same with heads that no number of ranks divides.
+fn five_heads(two: bool) -> &'static str {
+    if two {
+        r#"def main(x: DTensor(("n", 8), "f32", "mesh[0]", "S[0], R"), q: DTensor((8, 10), "f32", "mesh[0]", "R, S[1]"), k: DTensor((8, 10), "f32", "mesh[0]", "R, S[1]"), v: DTensor((8, 10), "f32", "mesh[0]", "R, S[1]"), o: DTensor((10, 8), "f32", "mesh[0]", "R, S[0]")):
+    n = sym_var()
+    qs = permute_dims(reshape(matmul(x, q), shape(n, 5, 2)), axes=[1, 0, 2])
+    ks = permute_dims(reshape(matmul(x, k), shape(n, 5, 2)), axes=[1, 2, 0])
+    vs = permute_dims(reshape(matmul(x, v), shape(n, 5, 2)), axes=[1, 0, 2])
+    heads = matmul(softmax(matmul(qs, ks), axis=-1), vs)
+    return matmul(reshape(permute_dims(heads, axes=[1, 0, 2]), shape(n, 10)), o)
+"#
+    } else {
+        r#"def main(x: Tensor(("n", 8), "f32"), q: DTensor((8, 10), "f32", "mesh[0]", "S[1]"), k: DTensor((8, 10), "f32", "mesh[0]", "S[1]"), v: DTensor((8, 10), "f32", "mesh[0]", "S[1]"), o: DTensor((10, 8), "f32", "mesh[0]", "S[0]")):
+    n = sym_var()
+    qs = permute_dims(reshape(matmul(x, q), shape(n, 5, 2)), axes=[1, 0, 2])
+    ks = permute_dims(reshape(matmul(x, k), shape(n, 5, 2)), axes=[1, 2, 0])
+    vs = permute_dims(reshape(matmul(x, v), shape(n, 5, 2)), axes=[1, 0, 2])
+    heads = matmul(softmax(matmul(qs, ks), axis=-1), vs)
+    return matmul(reshape(permute_dims(heads, axes=[1, 0, 2]), shape(n, 10)), o)
 "#
     }
 }
