@@ -14,6 +14,7 @@ mod kernel_check;
 pub mod memory_report;
 mod modules;
 mod pipeline;
+pub mod ranks;
 pub mod sizes;
 mod target;
 pub mod whole_file;

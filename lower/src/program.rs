@@ -8,6 +8,7 @@ mod constants;
 mod function;
 mod operands;
 
+pub use calls::RUN_OPERATOR;
 pub use constants::elements;
 
 use crate::passes::{lower_builtins, lower_shapes};

@@ -1,8 +1,9 @@
 //! Layouts of a distributed program, as of the subcommand `shard`.
 
-use crate::compiling::{Origin, given};
+use crate::compiling::{Origin, failed, given};
 use crate::errors::Failure;
 use pyo3::prelude::*;
+use relax_driver::ranks::inlined;
 use relax_program::frontend::print;
 use relax_rewrite::passes::bind_params::entry;
 use relax_sharding::annotated::annotated;
@@ -32,17 +33,20 @@ fn planned(
     sizes: &BTreeMap<String, i64>,
 ) -> Result<Plan, Failure> {
     let (program, _) = given(origin)?;
-    let module = &program.module;
-    let function = match function {
-        Some(name) => module
+    let named = match function {
+        Some(name) => program
+            .module
             .function(name)
             .ok_or_else(|| Failure::argument(format!("there is no function `{name}`")))?,
-        None => entry(module).ok_or_else(|| {
+        None => entry(&program.module).ok_or_else(|| {
             Failure::argument(
                 "the program has no `main` and not one public function: name one as `entry`",
             )
         })?,
     };
+    let module =
+        inlined(&program.module, &named.name).map_err(|refused| failed(&program, refused))?;
+    let function = module.function(&named.name).expect("invariant: the entry stays");
     let mut given = BTreeMap::new();
     for (name, &size) in sizes {
         if size < 0 || function.dim(name).is_none() {
@@ -54,9 +58,9 @@ fn planned(
         }
         given.insert(Name::new(name), size);
     }
-    let Sharded { plan, local } = sharded(module, function, &given, &mut Prover::new())
+    let Sharded { plan, local } = sharded(&module, function, &given, &mut Prover::new())
         .map_err(|refused| Failure::program(&program.source, &[refused]))?;
-    let text = print(&annotated(module, function, &plan));
+    let text = print(&annotated(&module, function, &plan));
     let samples = plan.samples.iter().map(|(name, size)| (name.to_string(), *size)).collect();
     Ok((text, print(&local), plan.bytes().to_string(), samples, !plan.is_truncated))
 }

@@ -65,9 +65,9 @@ pub struct Place {
     pub span: Span,
 }
 
-/// What a rank passes to a collective.
+/// What a rank passes to a collective: a tensor, of the interpreter if nothing else is said.
 #[derive(Clone, Debug)]
-pub struct Exchange {
+pub struct Exchange<T = Tensor> {
     /// The collective with its attributes: the same on every rank of the group.
     pub what: String,
     /// The mesh of the group.
@@ -79,15 +79,15 @@ pub struct Exchange {
     /// The coordinate of this rank.
     pub rank: usize,
     /// What it passes.
-    pub tensor: Tensor,
+    pub tensor: T,
 }
 
-impl Exchange {
+impl<T> Exchange<T> {
     /// Of a run without other ranks.
     ///
     /// # Errors
     /// Where the group has more than one.
-    pub fn alone(self) -> Result<Vec<Tensor>, Stop> {
+    pub fn alone(self) -> Result<Vec<T>, Stop> {
         if self.workers == 1 {
             return Ok(vec![self.tensor]);
         }
@@ -101,34 +101,34 @@ impl Exchange {
 
 /// What a rank does.
 #[derive(Debug)]
-enum Status {
+enum Status<T> {
     Runs,
-    Waits { group: Vec<usize>, what: String, place: Place, tensor: Tensor },
-    Gets(Result<Vec<Tensor>, Stop>),
+    Waits { group: Vec<usize>, what: String, place: Place, tensor: T },
+    Gets(Result<Vec<T>, Stop>),
     Ended,
 }
 
 /// The ranks of a run.
 #[derive(Debug)]
-struct World {
+struct World<T> {
     mesh: Mesh,
-    status: Mutex<Vec<Status>>,
+    status: Mutex<Vec<Status<T>>>,
     changed: Condvar,
 }
 
-/// One rank of a run.
+/// One rank of a run, whose ranks pass each other tensors of some kind.
 #[derive(Clone, Debug)]
-pub struct Rank {
-    world: Arc<World>,
+pub struct Rank<T = Tensor> {
+    world: Arc<World<T>>,
     worker: usize,
 }
 
-impl Rank {
+impl<T: Clone> Rank<T> {
     /// Takes part in a collective, called at `place`.
     ///
     /// # Errors
     /// Where it does not fit the mesh, or other ranks of the group do not call it.
-    pub fn exchange(&self, exchange: Exchange, place: &Place) -> Result<Vec<Tensor>, Stop> {
+    pub fn exchange(&self, exchange: Exchange<T>, place: &Place) -> Result<Vec<T>, Stop> {
         let Exchange { what, mesh, mesh_dim, workers, rank, tensor } = exchange;
         let own = &self.world.mesh;
         let fits = own.name == mesh
@@ -160,16 +160,16 @@ impl Rank {
     }
 }
 
-impl World {
-    fn lock(&self) -> MutexGuard<'_, Vec<Status>> {
+impl<T> World<T> {
+    fn lock(&self) -> MutexGuard<'_, Vec<Status<T>>> {
         self.status.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Ends a rank, however its run ends.
-struct Ends<'a>(&'a Rank);
+struct Ends<T>(Rank<T>);
 
-impl Drop for Ends<'_> {
+impl<T> Drop for Ends<T> {
     fn drop(&mut self) {
         let mut status = self.0.world.lock();
         status[self.0.worker] = Status::Ended;
@@ -179,7 +179,7 @@ impl Drop for Ends<'_> {
 }
 
 /// Completes the collective of a group when every rank of it waits there.
-fn meet(status: &mut [Status], group: &[usize]) {
+fn meet<T: Clone>(status: &mut [Status<T>], group: &[usize]) {
     let mut parts = Vec::new();
     for &worker in group {
         match &status[worker] {
@@ -200,9 +200,9 @@ fn meet(status: &mut [Status], group: &[usize]) {
     }
 }
 
-type Part = (usize, String, Place, Tensor);
+type Part<T> = (usize, String, Place, T);
 
-fn mismatch((a, of_a, at_a, _): &Part, (b, of_b, at_b, _): &Part) -> Stop {
+fn mismatch<T>((a, of_a, at_a, _): &Part<T>, (b, of_b, at_b, _): &Part<T>) -> Stop {
     let message = format!("rank {a} calls {of_a}, rank {b} of its group calls {of_b}");
     at_both("ranks/mismatch", message, at_a, (*b, at_b))
 }
@@ -215,7 +215,7 @@ fn at_both(id: &str, message: String, own: &Place, (other, place): (usize, &Plac
 }
 
 /// Where no rank runs, those that wait can never go on.
-fn give_up(status: &mut [Status]) {
+fn give_up<T>(status: &mut [Status<T>]) {
     if status.iter().any(|status| matches!(status, Status::Runs | Status::Gets(_))) {
         return;
     }
@@ -226,7 +226,7 @@ fn give_up(status: &mut [Status]) {
 }
 
 /// Why a rank that waits does not go on.
-fn stuck(all: &[Status]) -> impl Fn((usize, &Status)) -> Option<(usize, Stop)> {
+fn stuck<T>(all: &[Status<T>]) -> impl Fn((usize, &Status<T>)) -> Option<(usize, Stop)> {
     move |(worker, status)| {
         let Status::Waits { group, what, place, .. } = status else { return None };
         let absent = group.iter().find_map(|&other| match &all[other] {
@@ -264,13 +264,13 @@ pub struct RanRank {
     pub printed: Vec<String>,
 }
 
-/// Calls a function on every rank of a mesh, with the arguments of each.
+/// Calls a function on every rank of a mesh, with the arguments of each, in the interpreter.
 ///
 /// # Errors
-/// Where the mesh has too many workers.
+/// As [`on_all`].
 ///
 /// # Panics
-/// Where there is not one list of arguments for each worker.
+/// As [`on_all`].
 pub fn run(
     module: &Module,
     mesh: &Mesh,
@@ -278,27 +278,45 @@ pub fn run(
     arguments: Vec<Vec<Value>>,
     options: &Options,
 ) -> Result<Vec<RanRank>, Stop> {
+    on_all(mesh, arguments, |rank: Rank, arguments| {
+        let options = Options { rank: Some(rank), ..options.clone() };
+        let mut interpreter = Interpreter::new(module, options);
+        let result = interpreter.call(function, arguments);
+        RanRank { result, printed: interpreter.printed }
+    })
+}
+
+/// Runs every rank of a mesh in a thread of its own, each with what it is given.
+///
+/// # Errors
+/// Where the mesh has too many workers.
+///
+/// # Panics
+/// Where what is given is not one thing for each worker.
+pub fn on_all<T: Send, G: Send, R: Send>(
+    mesh: &Mesh,
+    given: Vec<G>,
+    run: impl Fn(Rank<T>, G) -> R + Sync,
+) -> Result<Vec<R>, Stop> {
     let Some(workers) = mesh.workers() else {
         let message = format!("a run has 1 to {MOST_RANKS} ranks, found {:?}", mesh.extents);
         return Err(Stop::Unsupported(message));
     };
-    assert_eq!(arguments.len(), workers, "invariant: one list of arguments a worker");
+    assert_eq!(given.len(), workers, "invariant: every worker is given something");
     let status = (0..workers).map(|_| Status::Runs).collect();
     let world = World { mesh: mesh.clone(), status: Mutex::new(status), changed: Condvar::new() };
-    let world = Arc::new(world);
-    let call = |(worker, arguments): (usize, Vec<Value>)| {
-        let rank = Rank { world: world.clone(), worker };
+    let (world, run) = (Arc::new(world), &run);
+    let start = |(worker, given): (usize, G)| {
+        let rank = || Rank { world: Arc::clone(&world), worker };
+        let (rank, ends) = (rank(), Ends(rank()));
         move || {
-            let _ends = Ends(&rank);
-            let options = Options { rank: Some(rank.clone()), ..options.clone() };
-            let mut interpreter = Interpreter::new(module, options);
-            let result = interpreter.call(function, arguments);
-            RanRank { result, printed: interpreter.printed }
+            let _ends = ends;
+            run(rank, given)
         }
     };
     Ok(std::thread::scope(|scope| {
         let threads: Vec<_> =
-            arguments.into_iter().enumerate().map(|each| scope.spawn(call(each))).collect();
+            given.into_iter().enumerate().map(|each| scope.spawn(start(each))).collect();
         let ended = threads.into_iter().map(|thread| thread.join());
         ended.map(|ran| ran.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
     }))

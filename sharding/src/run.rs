@@ -6,7 +6,7 @@ use crate::lower::global_dims;
 use crate::propagate::Plan;
 use relax_semantics::interp::Options;
 use relax_semantics::ops::{Limits, apply, lookup};
-use relax_semantics::ranks::{self, cause};
+use relax_semantics::ranks::{self, RanRank, cause};
 use relax_semantics::stop::Stop;
 use relax_semantics::tensor::Tensor;
 use relax_semantics::value::Value;
@@ -25,7 +25,7 @@ pub struct Ran {
     pub printed: Vec<(usize, String)>,
 }
 
-/// Runs the local program `local` of a function with global arguments.
+/// Runs the local program `local` of a function with global arguments, in the interpreter.
 #[must_use]
 pub fn run(
     function: &Function,
@@ -34,12 +34,21 @@ pub fn run(
     arguments: &[Value],
     options: &Options,
 ) -> Ran {
+    let mesh = &plan.axes.mesh;
+    run_by(function, plan, arguments, |given| {
+        ranks::run(local, mesh, &function.name, given, options)
+    })
+}
+
+/// The same by whatever calls the local program on all ranks, with the arguments of each.
+pub fn run_by(
+    function: &Function,
+    plan: &Plan,
+    arguments: &[Value],
+    call: impl FnOnce(Vec<Vec<Value>>) -> Result<Vec<RanRank>, Stop>,
+) -> Ran {
     let stopped = |stop| Ran { result: Err((0, stop)), printed: Vec::new() };
-    let given = match shards(function, plan, arguments) {
-        Ok(given) => given,
-        Err(stop) => return stopped(stop),
-    };
-    let ran = match ranks::run(local, &plan.axes.mesh, &function.name, given, options) {
+    let ran = match shards(function, plan, arguments).and_then(call) {
         Ok(ran) => ran,
         Err(stop) => return stopped(stop),
     };

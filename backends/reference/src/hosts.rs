@@ -3,6 +3,7 @@
 
 use crate::stops;
 use crate::values::{to_machine, to_semantics};
+use relax_lower::program::RUN_OPERATOR;
 use relax_runtime as machine;
 use relax_runtime::HostCall;
 use relax_semantics::library;
@@ -36,6 +37,11 @@ impl Printed {
     }
 }
 
+/// Computes calls of operators in place of the reference library: the operator, and its call without the name. `None` leaves
+/// a call to the library.
+pub type Operators =
+    dyn Fn(&'static Operator, &HostCall) -> Option<Result<machine::Value, Stop>> + Send + Sync;
+
 /// Gives a module every host function that it calls. A name that is none of the library stops the program
 /// when it is called, with the trap that says which there are.
 ///
@@ -46,6 +52,20 @@ pub fn register(
     limits: &Limits,
     printed: &Printed,
 ) -> Result<(), String> {
+    let nobody: Arc<Operators> = Arc::new(|_: &'static Operator, _: &HostCall| None);
+    register_with(module, limits, printed, &nobody)
+}
+
+/// As [`register`], with operators that somebody else computes.
+///
+/// # Errors
+/// As [`register`].
+pub fn register_with(
+    module: &mut machine::Module,
+    limits: &Limits,
+    printed: &Printed,
+    operators: &Arc<Operators>,
+) -> Result<(), String> {
     let names: Vec<String> = module.missing().into_iter().map(str::to_owned).collect();
     let kernels: Arc<[Name]> =
         module.kernels().iter().map(|kernel| Name::from(kernel.name.as_str())).collect();
@@ -53,7 +73,12 @@ pub fn register(
     for name in names {
         let (limits, printed, called) = (limits.clone(), printed.clone(), name.clone());
         let (kernels, programs) = (Arc::clone(&kernels), Arc::clone(&programs));
+        let operators = Arc::clone(operators);
         module.register(name, move |call| {
+            let own = operator_of(&called, call).and_then(|row| operators(row, call));
+            if let Some(result) = own {
+                return result.map_err(stops::to_machine);
+            }
             let (module, memory) = (&programs, Memory::default());
             let mut host =
                 Host { limits: &limits, printed: &printed, kernels: &kernels, module, memory };
@@ -62,6 +87,14 @@ pub fn register(
         });
     }
     Ok(())
+}
+
+/// The operator that a call is of.
+fn operator_of(function: &str, call: &HostCall) -> Option<&'static Operator> {
+    match call.args.first() {
+        Some(machine::Value::Str(operator)) if function == RUN_OPERATOR => lookup(operator),
+        _ => None,
+    }
 }
 
 fn programs(text: &str) -> Result<Module, String> {
@@ -119,7 +152,7 @@ impl Host<'_> {
             .collect::<Result<Vec<_>, Stop>>()?;
         let limits = self.limits;
         match name {
-            "builtin.run_operator" => {
+            RUN_OPERATOR => {
                 let row = named_operator(name, &mut args)?;
                 apply(row, args, keywords, limits, Some(self))
             }

@@ -7,7 +7,7 @@ mod kernels;
 mod stops;
 mod values;
 
-pub use hosts::{Printed, register};
+pub use hosts::{Operators, Printed, register, register_with};
 pub use kernels::ReferenceKernels;
 pub use stops::{to_machine as stop_to_machine, to_semantics as stop_to_semantics};
 pub use values::{to_machine, to_semantics};

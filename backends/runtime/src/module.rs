@@ -8,7 +8,7 @@ use crate::native::{NativeKernels, NoKernels};
 use crate::observer::Observer;
 use crate::program::{Constant, Function, Kernel, Metadata, Program};
 use crate::signature::{Parameter, parameters};
-use crate::stop::{Stop, Stopped};
+use crate::stop::{Span, Stop, Stopped};
 use crate::target::check_target;
 use crate::tensor::{Tensor, Written};
 use crate::value::Value;
@@ -26,6 +26,10 @@ pub struct HostCall {
     pub args: Vec<Value>,
     /// Those that are passed by name.
     pub keywords: Vec<(String, Value)>,
+    /// The function of the program that calls.
+    pub function: String,
+    /// The place of the call in the source.
+    pub span: Span,
 }
 
 /// A function that the embedder registers and the program calls by its name.

@@ -105,6 +105,28 @@ impl Tensor {
         })
     }
 
+    /// A tensor whose elements `fill` writes, in the machine's byte order, over zeros.
+    ///
+    /// # Errors
+    /// When the dims are none, a bool becomes neither 0 nor 1, or there is no memory.
+    pub fn filled(
+        dtype: DType,
+        shape: &[i64],
+        fill: impl FnOnce(&mut [u8]),
+    ) -> Result<Self, String> {
+        let tensor = Self::zeros(dtype, shape)?;
+        // SAFETY: the block is new, nobody else has a name of it, and all of its bytes are initialized.
+        #[allow(unsafe_code)]
+        let bytes = unsafe {
+            std::slice::from_raw_parts_mut(tensor.block.data().as_ptr(), tensor.block.bytes())
+        };
+        fill(bytes);
+        if dtype == DType::Bool && tensor.bytes().iter().any(|&byte| byte > 1) {
+            return Err("a bool is 0 or 1".to_owned());
+        }
+        Ok(tensor)
+    }
+
     /// A tensor of zeros. Large ones take no memory until something is written to them.
     ///
     /// # Errors

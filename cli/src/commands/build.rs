@@ -3,7 +3,7 @@
 use super::cache::cache;
 use super::certified::certificate;
 use super::constants::{load_externals, of_passes, open};
-use super::fallbacks::{Policy, RUN_OPERATOR, show_fallbacks, show_loops};
+use super::fallbacks::{Policy, show_fallbacks, show_loops};
 use super::kept::{Kept, Parameters};
 use super::kernel_check;
 use super::loading::{Given, load, refuse_params, weights_of};
@@ -21,6 +21,7 @@ use relax_cpu::{Compiler, Cpu};
 use relax_driver::{Artifact, Bound, BuildError, CompileError, Target, Toolchain, Tuning, compile};
 use relax_emit::tiles::{Isa, Table};
 use relax_lower::certify::Stages;
+use relax_lower::program::RUN_OPERATOR;
 use relax_program::frontend::Program;
 use relax_rewrite::accounts::Accounts;
 use relax_rewrite::pass::Device;

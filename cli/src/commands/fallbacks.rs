@@ -14,9 +14,6 @@ use relax_semantics::check::Phase;
 use relax_symbolic::Prover;
 use relax_syntax::diagnostic::Diagnostic;
 
-/// The host function that interprets an operator.
-pub(super) const RUN_OPERATOR: &str = "builtin.run_operator";
-
 /// Whether that is allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Policy {

@@ -59,15 +59,14 @@ pub(super) fn run(args: &RunArgs, terminal: &mut Terminal) -> Outcome {
         return imported(args, terminal);
     }
     let Some(program) = load_text(&args.file, terminal)? else { return Ok(Exit::Wrong) };
-    match args.backend {
-        Device::Interp => {
-            let function = entry(&program.module, &args.entry)?;
-            let (params, limit) = (args.params.as_deref(), size("--max-memory", &args.max_memory)?);
-            let constants = constants::load(&program.module, function, params, limit)?;
-            return interpreted(args, &program, constants, terminal);
-        }
-        Device::Cpu => terminal.doing(format!("compiling {}", args.file.display())),
-        _ => {}
+    if args.backend == Device::Cpu {
+        terminal.doing(format!("compiling {}", args.file.display()));
+    }
+    if args.backend == Device::Interp || args.ranks.is_some() {
+        let function = entry(&program.module, &args.entry)?;
+        let (params, limit) = (args.params.as_deref(), size("--max-memory", &args.max_memory)?);
+        let constants = constants::load(&program.module, function, params, limit)?;
+        return with_constants(args, &program, constants, terminal);
     }
     let prepared = prepare_program(args, &program, terminal)?;
     compiled::run(args, prepared, terminal)
@@ -118,13 +117,26 @@ pub(super) fn model(args: &RunArgs, terminal: &mut Terminal) -> Result<Option<Mo
 fn imported(args: &RunArgs, terminal: &mut Terminal) -> Outcome {
     let Some(model) = model(args, terminal)? else { return Ok(Exit::Wrong) };
     let Model { args, program, constants } = model;
-    match args.backend {
-        Device::Interp => return interpreted(&args, &program, constants, terminal),
-        Device::Cpu => terminal.doing(format!("compiling {}", args.file.display())),
-        _ => {}
+    if args.backend == Device::Cpu {
+        terminal.doing(format!("compiling {}", args.file.display()));
     }
-    let prepared = prepare_with(&args, &program, constants, terminal)?;
-    compiled::run(&args, prepared, terminal)
+    with_constants(&args, &program, constants, terminal)
+}
+
+fn with_constants(
+    args: &RunArgs,
+    program: &Program,
+    constants: Constants,
+    terminal: &mut Terminal,
+) -> Outcome {
+    match (args.backend, args.ranks) {
+        (Device::Interp, _) => interpreted(args, program, constants, terminal),
+        (_, Some(ranks)) => ranks::run_compiled(args, ranks.get(), (program, constants), terminal),
+        (_, None) => {
+            let prepared = prepare_with(args, program, constants, terminal)?;
+            compiled::run(args, prepared, terminal)
+        }
+    }
 }
 
 fn interpreted(

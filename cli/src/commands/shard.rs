@@ -1,12 +1,14 @@
 //! `relax shard`: layouts of a distributed program, the program that each rank runs, and what its collectives cost.
 
 use super::loading::load_text;
+use super::opt::failed_run;
 use super::run::entry;
 use crate::args::{Format, ShardArgs};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::files::write_whole;
 use crate::report::show_diagnostics;
 use crate::terminal::Terminal;
+use relax_driver::ranks::inlined;
 use relax_program::frontend::{Program, print};
 use relax_sharding::annotated::annotated;
 use relax_sharding::layout::text;
@@ -30,6 +32,11 @@ pub(super) fn shard(args: &ShardArgs, terminal: &mut Terminal) -> Outcome {
     let module = match &args.mesh {
         Some(extents) => with_mesh(&program, extents)?,
         None => program.module.clone(),
+    };
+    entry(&module, &args.entry)?;
+    let module = match inlined(&module, &args.entry) {
+        Ok(module) => module,
+        Err(failed) => return failed_run(&failed, &program, terminal),
     };
     let function = entry(&module, &args.entry)?;
     let sizes = sizes(&args.sym, function)?;

@@ -38,6 +38,7 @@ const RUNS: &[&[&str]] = &[
     &["shard", "shards.rx"],
     &["shard", "shards.rx", "--explain", "--local", "--mesh", "3"],
     &["run", "shards.rx", "--ranks", "2", "--input", "x=ones(3)"],
+    &["run", "shards.rx", "--ranks", "2", "--backend", "cpu", "--input", "x=ones(3)"],
     &["rewrite", "p.rx"],
     &["rewrite", "p.rx", "--explain"],
     &["versions", "p.rx"],

@@ -13,7 +13,7 @@ use relax_syntax::ir::{Atom, Callee, VarId};
 use relax_syntax::parse::parse_expression;
 
 /// The host function that calls an operator by its name.
-const RUN_OPERATOR: &str = "builtin.run_operator";
+pub const RUN_OPERATOR: &str = "builtin.run_operator";
 
 impl Code<'_, '_> {
     pub(super) fn call(

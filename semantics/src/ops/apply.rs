@@ -46,11 +46,24 @@ pub fn check_constraints(
     operands: Vec<Value>,
     module: Option<&Module>,
 ) -> Result<Value, Stop> {
-    let values = bind(row, operands, Vec::new(), &|literal| literal.value())
+    checked_operands(row, operands, Vec::new(), module).map(|_| Value::Tuple(Vec::new()))
+}
+
+/// The operands of a call in the order of the parameters, of which tensors are given by their annotations.
+///
+/// # Errors
+/// As [`check_constraints`].
+pub fn checked_operands(
+    row: &'static Operator,
+    positional: Vec<Value>,
+    keywords: Vec<(Name, Value)>,
+    module: Option<&Module>,
+) -> Result<Vec<Value>, Stop> {
+    let values = bind(row, positional, keywords, &|literal| literal.value())
         .map_err(|error| bind_trap(row, &error))?;
     let operands = values.iter().map(Operand::of_value).collect();
     deduce(row, &Operand::all_described(row, operands), module)?;
-    Ok(Value::Tuple(Vec::new()))
+    Ok(values)
 }
 
 /// Deduction takes a value of which no annotation tells anything for one of which nothing is known.

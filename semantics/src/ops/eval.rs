@@ -107,6 +107,14 @@ pub trait Machine {
     }
 }
 
+/// The trap of an operator that reads an element which nothing has written.
+#[must_use]
+pub fn undefined_read(row: &Operator, element: usize, param: &str) -> Stop {
+    let message =
+        format!("`{}` reads element {element} of `{param}`, which nothing has written", row.name);
+    Stop::trap("undefined/read", message)
+}
+
 impl Eval<'_> {
     /// The value of a parameter.
     #[must_use]
@@ -172,13 +180,7 @@ impl Eval<'_> {
 
     fn readable<'t>(&self, tensor: &'t Tensor, param: &str) -> Result<&'t Tensor, Stop> {
         let undefined = tensor.undefined_elements().and_then(|mask| mask.iter().position(|&u| u));
-        undefined.map_or(Ok(tensor), |position| {
-            let message = format!(
-                "`{}` reads element {position} of `{param}`, which nothing has written",
-                self.row.name
-            );
-            Err(Stop::trap("undefined/read", message))
-        })
+        undefined.map_or(Ok(tensor), |position| Err(undefined_read(self.row, position, param)))
     }
 
     /// Typed access to attributes: the same accessors as in deduction, on these values.

@@ -41,11 +41,12 @@ mod ternary;
 mod traps;
 mod unary;
 
-pub use apply::{apply, check_constraints};
+pub use apply::{apply, check_constraints, checked_operands};
 pub use builtins::{HeapBuiltin, heap_builtin};
 pub use calls::{called_by_name, computes_by_name, is_deduced_by_name, only_checks};
+pub use distributed::{Passed, collective_of_ranks, is_of_ranks};
 pub use elementwise::{Defined, Element, Elementwise, Formula, Layout, Partial};
-pub use eval::{Eval, Limits, Machine};
+pub use eval::{Eval, Limits, Machine, undefined_read};
 pub use infer::{Infer, Obligation, Reject, normalize_axis};
 pub use linalg::subscripts as einsum;
 pub use movement::reshaped;

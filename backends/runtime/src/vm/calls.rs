@@ -113,7 +113,8 @@ impl Run<'_> {
             .iter()
             .map(|&(key, operand)| Ok((self.text(key).to_owned(), self.lent(operand)?)))
             .collect::<Result<Vec<_>, Stop>>()?;
-        let call = HostCall { args, keywords };
+        let caller = self.frames.last().map_or("", |frame| frame.function.name.as_str());
+        let call = HostCall { args, keywords, function: caller.to_owned(), span: self.span() };
         let watch = Watch::start(self.module.observer.as_deref());
         let result = function(&call);
         watch.stop(|start, duration| ObservedCall {
@@ -121,7 +122,7 @@ impl Run<'_> {
             name,
             shapes: shapes(&call),
             integers: &[],
-            span: self.span(),
+            span: call.span,
             start,
             duration,
         });

@@ -196,7 +196,7 @@ pub(in crate::commands) fn prepare_program(
     prepare(args, module, &program.module, &parameters, source)
 }
 
-fn limits(args: &RunArgs) -> Result<Limits, Failure> {
+pub(super) fn limits(args: &RunArgs) -> Result<Limits, Failure> {
     Ok(Limits {
         bytes: usize::try_from(size("--max-memory", &args.max_memory)?).unwrap_or(usize::MAX),
         steps: args.max_steps.unwrap_or(u64::MAX),

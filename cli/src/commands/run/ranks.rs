@@ -1,36 +1,51 @@
-//! `relax run --ranks`: every rank of the program's mesh in this process, in the interpreter.
+//! `relax run --ranks`: every rank of the program's mesh in this process, in the interpreter or compiled.
 
-use super::{Ran, entry, finish};
+use super::super::build::refused;
+use super::super::constants::Constants;
+use super::super::kernel_check;
+use super::super::opt::failed_run;
+use super::arguments::Inputs;
+use super::compiled::{limits, target};
+use super::{Ran, entry, finish, size};
 use crate::args::RunArgs;
 use crate::exit::{Failure, Outcome};
 use crate::report::show_diagnostics;
 use crate::terminal::Terminal;
+use relax_driver::ranks::{Ranks, RanksError, inlined};
+use relax_driver::{Artifact, Bound, compile};
 use relax_program::frontend::Program;
 use relax_rewrite::pass::Device;
+use relax_rewrite::pipeline::Unwatched;
 use relax_semantics::interp::Options;
+use relax_semantics::ops;
 use relax_semantics::stop::Stop;
 use relax_semantics::value::Value;
-use relax_sharding::run::run as run_ranks;
+use relax_sharding::run::{Ran as RanOnAll, run as run_ranks, run_by};
 use relax_sharding::{Sharded, shard};
 use relax_symbolic::Prover;
-use relax_syntax::ir::output_names;
+use relax_syntax::diagnostic::Diagnostic;
+use relax_syntax::ir::{Function, Module, output_names};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-/// Ranks are for the interpreter, and for programs.
+/// Ranks are for the interpreter and the processor, and for programs.
 pub(super) fn refuse(args: &RunArgs) -> Result<(), Failure> {
     if args.ranks.is_none() {
         return Ok(());
     }
-    if args.backend != Device::Interp {
-        return Err(Failure::usage("--ranks runs in the interpreter: leave --backend out"));
+    if matches!(args.backend, Device::Cuda | Device::Wgpu) {
+        return Err(Failure::usage("--ranks runs on the processor: give --backend cpu, or none"));
     }
     if args.trace.is_some() {
         return Err(Failure::usage("--ranks writes no trace"));
     }
+    if args.rules.rules.is_some() {
+        return Err(Failure::usage("--ranks takes no --rules"));
+    }
     Ok(())
 }
 
-/// Runs all ranks on their shards of the arguments, and puts the result together.
+/// Runs all ranks on their shards of the arguments in the interpreter, and puts the result together.
 pub(super) fn run(
     args: &RunArgs,
     ranks: usize,
@@ -38,21 +53,90 @@ pub(super) fn run(
     options: &Options,
     terminal: &mut Terminal,
 ) -> Outcome {
-    let function = entry(&program.module, &args.entry)?;
-    let sharded = shard(&program.module, function, &BTreeMap::new(), &mut Prover::new());
-    let Sharded { plan, local } = match sharded {
+    entry(&program.module, &args.entry)?;
+    let module = match inlined(&program.module, &args.entry) {
+        Ok(module) => module,
+        Err(failed) => return failed_run(&failed, program, terminal),
+    };
+    let function = entry(&module, &args.entry)?;
+    let Sharded { plan, local } = match sharded(&module, function, ranks)? {
         Ok(sharded) => sharded,
         Err(refused) => return Ok(show_diagnostics(terminal, &program.source, &[refused])),
     };
-    let (mesh, extents) = (&plan.axes.mesh.name, &plan.axes.mesh.extents);
-    let workers: usize = extents.iter().product();
-    if workers != ranks {
-        return Err(Failure::usage(format!(
-            "--ranks {ranks}: the mesh \"{mesh}\" with the extents {extents:?} has {workers} workers"
-        )));
-    }
     terminal.doing(format!("running {} on {ranks} ranks", args.entry));
     let ran = run_ranks(function, &plan, &local, arguments, options);
+    finished(args, (program, function), (ran, ranks), terminal)
+}
+
+/// The same with a compiled local program.
+pub(super) fn run_compiled(
+    args: &RunArgs,
+    ranks: usize,
+    (program, constants): (&Program, Constants),
+    terminal: &mut Terminal,
+) -> Outcome {
+    entry(&program.module, &args.entry)?;
+    let module = match inlined(&program.module, &args.entry) {
+        Ok(module) => module,
+        Err(failed) => return failed_run(&failed, program, terminal),
+    };
+    let function = entry(&module, &args.entry)?;
+    let Sharded { plan, local } = match sharded(&module, function, ranks)? {
+        Ok(sharded) => sharded,
+        Err(refused) => return Ok(show_diagnostics(terminal, &program.source, &[refused])),
+    };
+    let max_bytes = size("--max-memory", &args.max_memory)?;
+    let Constants { externals, parameters } = constants;
+    let arguments = Inputs::new(args, function, max_bytes)?.read(&parameters)?;
+    // Places of the local program are those of the program that it was made of.
+    let local = Program {
+        source: program.source.clone(),
+        module: local,
+        diagnostics: Vec::new(),
+        left: Vec::new(),
+    };
+    let target = target(args.backend, args.numerics.chosen(), args.kernel_check.policy())?;
+    let made = compile(&local, &target, &Bound::of(Arc::new(externals)), &mut Unwatched);
+    let image = made.and_then(Artifact::into_file);
+    let image = image.map_err(|error| refused(error, &local, terminal))?;
+    kernel_check::warn(image.metadata.kernel_check.as_ref(), terminal);
+    let of_operators =
+        ops::Limits { tensor_bytes: max_bytes, total_bytes: max_bytes, ..ops::Limits::default() };
+    let machines = Ranks::load(&image, &plan.axes.mesh, limits(args)?, &of_operators);
+    let machines = machines.map_err(|error| match error {
+        RanksError::Load(error) => super::compiled::unloadable(error, &program.source.name),
+        RanksError::Programs(why) => Failure::usage(why),
+    })?;
+    terminal.doing(format!("running {} on {ranks} ranks", args.entry));
+    let ran = run_by(function, &plan, &arguments, |given| machines.call(&args.entry, given));
+    finished(args, (program, function), (ran, ranks), terminal)
+}
+
+/// The local program, or why there is none, as a diagnostic of the program.
+fn sharded(
+    module: &Module,
+    function: &Function,
+    ranks: usize,
+) -> Result<Result<Sharded, Diagnostic>, Failure> {
+    let sharded = shard(module, function, &BTreeMap::new(), &mut Prover::new());
+    if let Ok(Sharded { plan, .. }) = &sharded {
+        let (mesh, extents) = (&plan.axes.mesh.name, &plan.axes.mesh.extents);
+        let workers: usize = extents.iter().product();
+        if workers != ranks {
+            return Err(Failure::usage(format!(
+                "--ranks {ranks}: the mesh \"{mesh}\" with the extents {extents:?} has {workers} workers"
+            )));
+        }
+    }
+    Ok(sharded)
+}
+
+fn finished(
+    args: &RunArgs,
+    (program, function): (&Program, &Function),
+    (ran, ranks): (RanOnAll, usize),
+    terminal: &mut Terminal,
+) -> Outcome {
     let printed =
         ran.printed.into_iter().map(|(rank, line)| format!("rank {rank}: {line}")).collect();
     let result = ran.result.map_err(|(rank, stop)| match stop {

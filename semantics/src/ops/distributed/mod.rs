@@ -8,8 +8,11 @@
 
 mod collective;
 mod local_view;
+mod passed;
 mod ranks;
 mod sharding;
+
+pub use passed::{Passed, collective as collective_of_ranks, is_of_ranks};
 
 use super::{Constraint, Effect, Literal, Traps, constraint, optional, required};
 use super::{Eval, Evaluate, Family, Infer, Kind, Machine, Operator, Param, Reject};
@@ -82,7 +85,8 @@ const fn collective(
 type Row =
     (fn(&mut Infer) -> Result<Annotation, Reject>, fn(&Eval) -> Result<Value, Stop>, Programs);
 
-const ALL_RANKS: Programs = Programs::None("the interpreter alone runs all ranks of a mesh");
+const ALL_RANKS: Programs =
+    Programs::None("a rank passes other ranks whole tensors: whoever runs them does it");
 const ERASED: Programs = Programs::None("`erase_sharding` puts what it gives in its place");
 
 const fn row(
@@ -218,7 +222,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         "The shards of all ranks of a group, one after the other along axis: the whole, of extent rows.",
         &[X, MESH, MESH_DIM, WORKERS, RANK, required("axis", Kind::Dim), EXTENT],
         &[GROUP, RANK_AXIS, IS_SHARD, ALIKE],
-        (ranks::infer_all_gather, ranks::eval_all_gather),
+        (ranks::infer_all_gather, ranks::eval_collective),
     ),
     collective(
         "spmd.all_reduce",
@@ -229,7 +233,7 @@ pub(super) static OPERATORS: &[Operator] = &[
             constraint("C2", RANK_REDUCTION),
             constraint("C3", "all ranks of the group pass the same dtype and the same dims"),
         ],
-        (ranks::infer_all_reduce, ranks::eval_all_reduce),
+        (ranks::infer_all_reduce, ranks::eval_collective),
     ),
     collective(
         "spmd.all_to_all",
@@ -246,7 +250,7 @@ pub(super) static OPERATORS: &[Operator] = &[
             EXTENT,
         ],
         &[GROUP, RANK_AXIS, IS_SHARD, ALIKE],
-        (ranks::infer_all_to_all, ranks::eval_all_to_all),
+        (ranks::infer_all_to_all, ranks::eval_collective),
     ),
     row(
         ("spmd.own_shard", &[]),
@@ -269,6 +273,6 @@ pub(super) static OPERATORS: &[Operator] = &[
             constraint("C3", RANK_REDUCTION),
             constraint("C4", "all ranks of the group pass the same dtype and the same dims"),
         ],
-        (ranks::infer_reduce_scatter, ranks::eval_reduce_scatter),
+        (ranks::infer_reduce_scatter, ranks::eval_collective),
     ),
 ];

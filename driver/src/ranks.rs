@@ -1,0 +1,182 @@
+//! All ranks of a distributed program in this process, compiled: a machine for each rank, in a thread of its own, and collectives on
+//! tensors in shared memory. The meaning of collectives, and of ranks that disagree, is that of the interpreter
+//! ([`relax_semantics::ranks`]).
+
+mod inlined;
+mod shared;
+
+pub use inlined::inlined;
+
+use relax_reference::{
+    Operators, Printed, register_with, stop_to_semantics, to_machine, to_semantics,
+};
+use relax_runtime::file::{Image, LoadError};
+use relax_runtime::{self as machine, HostCall, Limits, Module};
+use relax_semantics::ops::{self, Operator, checked_operands, collective_of_ranks, is_of_ranks};
+use relax_semantics::ranks::{Exchange, Mesh, Place, RanRank, Rank, on_all};
+use relax_semantics::stop::Stop;
+use relax_semantics::value::Value;
+use relax_syntax::Name;
+use relax_syntax::annotation::Annotation;
+use relax_syntax::dim::Dim;
+use relax_syntax::span::Span;
+use shared::{Shared, dtype};
+use std::sync::{Arc, Mutex, PoisonError};
+use thiserror::Error;
+
+/// The local program of a mesh, loaded once for each rank.
+pub struct Ranks {
+    mesh: Mesh,
+    modules: Vec<OfRank>,
+}
+
+/// What one rank runs.
+struct OfRank {
+    module: Module,
+    printed: Printed,
+    /// While a call runs.
+    rank: Arc<Mutex<Option<Rank<Shared>>>>,
+}
+
+/// Why there are no ranks.
+#[derive(Debug, Error)]
+pub enum RanksError {
+    /// The machine refuses the local program.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// The tensor programs that operators are called with cannot be read.
+    #[error("{0}")]
+    Programs(String),
+}
+
+impl Ranks {
+    /// Loads the compiled local program for all ranks of a mesh. Each rank has these limits for itself; where no number of threads
+    /// is given, the ranks share those of the machine.
+    ///
+    /// # Errors
+    /// What the machine refuses.
+    pub fn load(
+        image: &Image,
+        mesh: &Mesh,
+        limits: Limits,
+        of_operators: &ops::Limits,
+    ) -> Result<Self, RanksError> {
+        let bytes = image.to_bytes();
+        let workers: usize = mesh.extents.iter().product();
+        let all = std::thread::available_parallelism().map_or(1, usize::from);
+        let threads =
+            if limits.threads == 0 { (all / workers.max(1)).max(1) } else { limits.threads };
+        let load = |_| {
+            let module = Module::load_with(&bytes, Limits { threads, ..limits })?;
+            OfRank::new(module, of_operators)
+        };
+        let modules = (0..workers).map(load).collect::<Result<_, _>>()?;
+        Ok(Self { mesh: mesh.clone(), modules })
+    }
+
+    /// Calls a function on every rank, with the arguments of each.
+    ///
+    /// # Errors
+    /// Where there is no such function, or the mesh has too many workers.
+    ///
+    /// # Panics
+    /// Where there is not one list of arguments for each rank.
+    pub fn call(&self, function: &str, given: Vec<Vec<Value>>) -> Result<Vec<RanRank>, Stop> {
+        assert_eq!(given.len(), self.modules.len(), "invariant: one list of arguments a rank");
+        let given = self.modules.iter().zip(given).collect();
+        on_all(&self.mesh, given, |rank, (of_rank, arguments): (&OfRank, Vec<Value>)| {
+            let result = of_rank.call(rank, function, &arguments);
+            RanRank { result, printed: of_rank.printed.take() }
+        })
+    }
+}
+
+impl OfRank {
+    fn new(mut module: Module, limits: &ops::Limits) -> Result<Self, RanksError> {
+        let (printed, rank) = (Printed::default(), Arc::new(Mutex::new(None)));
+        let own: Arc<Mutex<Option<Rank<Shared>>>> = Arc::clone(&rank);
+        let operators: Arc<Operators> = Arc::new(move |row: &'static Operator, call: &HostCall| {
+            let rank = own.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            computed(row, call, rank.as_ref())
+        });
+        register_with(&mut module, limits, &printed, &operators).map_err(RanksError::Programs)?;
+        Ok(Self { module, printed, rank })
+    }
+
+    fn call(&self, rank: Rank<Shared>, name: &str, arguments: &[Value]) -> Result<Value, Stop> {
+        let function = self.module.function(name).ok_or_else(|| {
+            Stop::Unsupported(format!("the local program does not offer `{name}`: it is private"))
+        })?;
+        let arguments = arguments.iter().map(to_machine).collect::<Result<Vec<_>, _>>();
+        let arguments = arguments.map_err(Stop::Unsupported)?;
+        self.set(Some(rank));
+        let result = function.call(&arguments);
+        self.set(None);
+        let mut named = |value: &machine::Value| {
+            self.module.name_of(value).map(|name| Value::Global(name.into()))
+        };
+        match result {
+            Ok(value) => to_semantics(&value, &mut named).map_err(Stop::Unsupported),
+            Err(stop) => Err(stop_to_semantics(stop)),
+        }
+    }
+
+    fn set(&self, rank: Option<Rank<Shared>>) {
+        *self.rank.lock().unwrap_or_else(PoisonError::into_inner) = rank;
+    }
+}
+
+/// The result of an operator of ranks; `None` for other operators, and where some elements of a tensor mean nothing that no other
+/// rank is told of: the reference library keeps account of them.
+fn computed(
+    row: &'static Operator,
+    call: &HostCall,
+    rank: Option<&Rank<Shared>>,
+) -> Option<Result<machine::Value, Stop>> {
+    if !is_of_ranks(row) {
+        return None;
+    }
+    let keywords = call.keywords.iter().map(|(_, value)| value);
+    let mut tensors = call.args.iter().chain(keywords).filter_map(|value| match value {
+        machine::Value::Tensor(tensor) => Some(tensor),
+        _ => None,
+    });
+    let x = tensors.next()?;
+    let unwritten = match x.written_elements() {
+        Some(map) => map.iter().position(|&written| written == 0),
+        None => (!x.is_written() && !x.bytes().is_empty()).then_some(0),
+    };
+    match unwritten {
+        Some(_) if row.params.iter().all(|param| param.name != "mesh_dim") => return None,
+        Some(element) => return Some(Err(ops::undefined_read(row, element, "x"))),
+        None => {}
+    }
+    let place = Place {
+        function: call.function.as_str().into(),
+        span: Span { start: call.span.start, end: call.span.end },
+    };
+    let exchange = &mut |exchange: Exchange<Shared>| match rank {
+        Some(rank) => rank.exchange(exchange, &place),
+        None => exchange.alone(),
+    };
+    let result = operands(row, call)
+        .and_then(|values| collective_of_ranks(row, &values, Shared(x.clone()), exchange));
+    Some(result.map(|Shared(tensor)| machine::Value::Tensor(tensor)))
+}
+
+/// The operands of a call, in which tensors are given by their annotations, under the constraints of the operator.
+fn operands(row: &'static Operator, call: &HostCall) -> Result<Vec<Value>, Stop> {
+    let described = |value: &machine::Value| match value {
+        machine::Value::Tensor(tensor) => {
+            let dims = tensor.shape().iter().map(|&dim| Dim::Int(dim)).collect();
+            let annotation = Annotation::tensor(dims, dtype(tensor.dtype()));
+            Ok(Value::Annotation(Arc::new(annotation)))
+        }
+        other => to_semantics(other, &mut |_| None).map_err(Stop::Unsupported),
+    };
+    let positional = call.args.iter().skip(1).map(described).collect::<Result<_, _>>()?;
+    let keyword =
+        |(key, value): &(String, machine::Value)| Ok((Name::from(key.as_str()), described(value)?));
+    let keywords = call.keywords.iter().map(keyword).collect::<Result<_, Stop>>()?;
+    checked_operands(row, positional, keywords, None)
+}

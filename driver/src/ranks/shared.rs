@@ -1,0 +1,199 @@
+//! Tensors of compiled code that ranks of one process pass each other: memory that all of them read.
+
+use half::{bf16, f16};
+use relax_runtime::Tensor;
+use relax_semantics::ops::Passed;
+use relax_semantics::scalar::maximum;
+use relax_semantics::stop::Stop;
+use relax_syntax::annotation::Reduction;
+use relax_syntax::dtype::DType;
+
+/// Bytes of a reduction that stay in the first cache while all parts are added.
+const BLOCK: usize = 16 << 10;
+
+/// A tensor in memory.
+#[derive(Clone, Debug)]
+pub(super) struct Shared(pub(super) Tensor);
+
+/// A dtype as the front end calls it: by the same name.
+pub(super) fn dtype(dtype: relax_runtime::DType) -> DType {
+    DType::parse(dtype.name()).expect("invariant: both have the same dtypes")
+}
+
+fn size(extent: i64) -> usize {
+    usize::try_from(extent).expect("invariant: the extents of a tensor are no more than its bytes")
+}
+
+impl Shared {
+    /// Bytes of one row along an axis.
+    fn row(&self, axis: usize) -> usize {
+        let inner: usize = self.0.shape()[axis + 1..].iter().map(|&extent| size(extent)).product();
+        inner * self.0.dtype().size()
+    }
+
+    /// A tensor like this one but along an axis.
+    fn like(
+        &self,
+        (axis, extent): (usize, i64),
+        fill: impl FnOnce(&mut [u8]),
+    ) -> Result<Self, Stop> {
+        let mut shape = self.0.shape().to_vec();
+        if let Some(own) = shape.get_mut(axis) {
+            *own = extent;
+        }
+        let made = Tensor::filled(self.0.dtype(), &shape, fill);
+        made.map(Self).map_err(|detail| Stop::Exhausted { resource: "memory", detail })
+    }
+}
+
+impl Passed for Shared {
+    fn dtype(&self) -> DType {
+        dtype(self.0.dtype())
+    }
+
+    fn dims(&self) -> Vec<i64> {
+        self.0.shape().to_vec()
+    }
+
+    fn rows(&self, axis: usize, begin: i64, count: i64) -> Result<Self, Stop> {
+        let (own, row) = (self.0.shape()[axis], self.row(axis));
+        if count == own {
+            return Ok(self.clone());
+        }
+        let (from, begin, to) = (size(own) * row, size(begin) * row, size(count) * row);
+        self.like((axis, count), |bytes| {
+            // There is nothing to copy where a part has no bytes.
+            let parts = self.0.bytes().chunks_exact(from.max(1));
+            for (target, source) in bytes.chunks_exact_mut(to.max(1)).zip(parts) {
+                target.copy_from_slice(&source[begin..begin + to]);
+            }
+        })
+    }
+
+    fn joined(parts: Vec<Self>, axis: usize) -> Result<Self, Stop> {
+        let extent: i64 = parts.iter().map(|part| part.0.shape()[axis]).sum();
+        let (row, first) = (parts[0].row(axis), &parts[0]);
+        let whole = size(extent) * row;
+        first.like((axis, extent), |bytes| {
+            let mut start = 0;
+            for part in &parts {
+                let own = size(part.0.shape()[axis]) * row;
+                let sources = part.0.bytes().chunks_exact(own.max(1));
+                for (target, source) in bytes.chunks_exact_mut(whole.max(1)).zip(sources) {
+                    target[start..start + own].copy_from_slice(source);
+                }
+                start += own;
+            }
+        })
+    }
+
+    fn reduced(parts: Vec<Self>, reduction: Reduction) -> Result<Self, Stop> {
+        if let [only] = parts.as_slice() {
+            return Ok(only.clone());
+        }
+        let first = &parts[0];
+        let extent = first.0.shape().first().copied().unwrap_or(0);
+        let fold = folding(first.dtype(), reduction);
+        first.like((0, extent), |bytes| {
+            for (at, block) in bytes.chunks_mut(BLOCK).enumerate() {
+                let own = at * BLOCK..at * BLOCK + block.len();
+                block.copy_from_slice(&first.0.bytes()[own.clone()]);
+                for part in &parts[1..] {
+                    fold(block, &part.0.bytes()[own.clone()]);
+                }
+            }
+        })
+    }
+}
+
+/// Puts into each element its reduction with another one.
+type Fold = fn(&mut [u8], &[u8]);
+
+/// An element of a tensor, as it lies in memory, with the meaning of `add`, `maximum` and `minimum`.
+trait Element: Copy {
+    fn add(self, other: Self) -> Self;
+    fn most(self, other: Self) -> Self;
+    fn least(self, other: Self) -> Self;
+}
+
+macro_rules! integers {
+    ($($type:ty),*) => {$(
+        impl Element for $type {
+            fn add(self, other: Self) -> Self {
+                self.wrapping_add(other)
+            }
+
+            fn most(self, other: Self) -> Self {
+                self.max(other)
+            }
+
+            fn least(self, other: Self) -> Self {
+                self.min(other)
+            }
+        }
+    )*};
+}
+
+integers!(i8, i16, i32, i64, u8, u16, u32, u64);
+
+macro_rules! floats {
+    ($($type:ty: $of:expr),*) => {$(
+        impl Element for $type {
+            fn add(self, other: Self) -> Self {
+                self + other
+            }
+
+            fn most(self, other: Self) -> Self {
+                $of(maximum(self.into(), other.into()))
+            }
+
+            fn least(self, other: Self) -> Self {
+                -$of(maximum((-self).into(), (-other).into()))
+            }
+        }
+    )*};
+}
+
+// The value is one of the two, so nothing is rounded.
+#[expect(clippy::cast_possible_truncation, reason = "the value is one of two of this type")]
+fn single(value: f64) -> f32 {
+    value as f32
+}
+
+floats!(f16: f16::from_f64, bf16: bf16::from_f64, f32: single, f64: std::convert::identity);
+
+fn folding(dtype: DType, reduction: Reduction) -> Fold {
+    macro_rules! of {
+        ($type:ty) => {{
+            const SIZE: usize = size_of::<$type>();
+            fn folded(to: &mut [u8], from: &[u8], op: impl Fn($type, $type) -> $type) {
+                let (to, _) = to.as_chunks_mut::<SIZE>();
+                for (to, from) in to.iter_mut().zip(from.as_chunks::<SIZE>().0) {
+                    let both = (<$type>::from_ne_bytes(*to), <$type>::from_ne_bytes(*from));
+                    *to = op(both.0, both.1).to_ne_bytes();
+                }
+            }
+            match reduction {
+                Reduction::Sum => |to, from| folded(to, from, <$type as Element>::add),
+                Reduction::Max => |to, from| folded(to, from, Element::most),
+                Reduction::Min => |to, from| folded(to, from, Element::least),
+            }
+        }};
+    }
+    match dtype {
+        DType::F16 => of!(f16),
+        DType::BF16 => of!(bf16),
+        DType::F32 => of!(f32),
+        DType::F64 => of!(f64),
+        DType::I8 => of!(i8),
+        DType::I16 => of!(i16),
+        DType::I32 => of!(i32),
+        DType::I64 => of!(i64),
+        DType::U8 => of!(u8),
+        DType::U16 => of!(u16),
+        DType::U32 => of!(u32),
+        DType::U64 => of!(u64),
+        // No reduction takes truth values (C2 and C3 of the operators).
+        DType::Bool => |_, _| {},
+    }
+}

@@ -1,0 +1,4 @@
+//! Programs that other passes make, as machine code: gradients, and the local programs of distributed ones.
+
+mod gradients;
+mod ranks;

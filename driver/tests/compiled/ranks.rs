@@ -1,0 +1,331 @@
+//! Compiled ranks against interpreted ones: for every size of the programs of the sharding tests on every mesh; each collective for
+//! each dtype, bit for bit; and ranks that disagree, which stop in the same way.
+
+#[path = "../../../sharding/tests/spmd/programs.rs"]
+#[expect(dead_code, reason = "a case by its name is for other tests")]
+mod programs;
+
+use half::{bf16, f16};
+use ndarray::{ArrayD, IxDyn};
+use relax_corpus::sample::Sample;
+use relax_cpu::{Cache, Compiler};
+use relax_driver::ranks::{Ranks, inlined};
+use relax_driver::{Bound, KernelCheck, Target, Toolchain, compile};
+use relax_program::compare::{Relation, compare};
+use relax_program::frontend::{Program, RunOptions, run as run_on_one};
+use relax_rewrite::pass::Device;
+use relax_rewrite::pipeline::Unwatched;
+use relax_runtime::Limits;
+use relax_runtime::program::Numerics;
+use relax_semantics::interp::Options;
+use relax_semantics::ops;
+use relax_semantics::ranks::{Mesh, RanRank, run as interpret};
+use relax_semantics::stop::Stop;
+use relax_semantics::tensor::{Data, Tensor};
+use relax_semantics::value::Value;
+use relax_sharding::run::{run as run_interpreted, run_by};
+use relax_sharding::shard;
+use relax_symbolic::Prover;
+use relax_syntax::Name;
+use relax_syntax::dtype::DType;
+use relax_syntax::ir::Module;
+use relax_syntax::span::Source;
+use std::collections::BTreeMap;
+
+/// A program that is loaded, and a folder for what is compiled of it.
+struct Local {
+    module: Module,
+    ranks: Ranks,
+}
+
+fn loaded(text: &str) -> Program {
+    let program = Program::load(Source::new("program", text));
+    assert!(!program.has_errors(), "{:?}\n{text}", program.diagnostics);
+    program
+}
+
+impl Local {
+    fn of(module: Module, source: Source, mesh: &Mesh, cache: &Cache) -> Self {
+        let compiler = Compiler::of_system().expect("a C compiler");
+        let tools = Toolchain { compiler, cache: cache.clone(), check: KernelCheck::default() };
+        let target = Target::of(Device::Cpu, Numerics::Exact).by(tools);
+        let program = Program { source, module, diagnostics: Vec::new(), left: Vec::new() };
+        let image = compile(&program, &target, &Bound::default(), &mut Unwatched)
+            .and_then(relax_driver::Artifact::into_file)
+            .unwrap_or_else(|error| panic!("{error}\n{}", program.source.text));
+        let limits = (Limits::default(), ops::Limits::default());
+        let ranks = Ranks::load(&image, mesh, limits.0, &limits.1).expect("it loads");
+        Self { module: program.module, ranks }
+    }
+}
+
+/// Small integers in an order that no cut keeps.
+fn tensor(shape: &[usize], seed: usize) -> Value {
+    let count: usize = shape.iter().product();
+    let element =
+        |at: usize| f32::from(u8::try_from((at * 7 + seed * 5 + at * at) % 7).unwrap_or(0)) - 3.0;
+    let elements = (0..count).map(element).collect();
+    let array = ArrayD::from_shape_vec(IxDyn(shape), elements).expect("as many as the shape says");
+    Value::Tensor(Tensor::from_data(Data::F32(array.into_shared())))
+}
+
+/// Whether both give a value, and these are alike.
+fn agree(
+    relation: Relation,
+    expected: &Result<Value, impl std::fmt::Debug>,
+    found: &Result<Value, impl std::fmt::Debug>,
+) -> Result<(), String> {
+    match (expected, found) {
+        (Ok(expected), Ok(found)) => compare(relation, expected, found),
+        (expected, found) => Err(format!("{found:?} is not {expected:?}")),
+    }
+}
+
+#[test]
+fn every_size_on_every_mesh_gives_what_interpreted_ranks_give() {
+    let folder = tempfile::tempdir().expect("a folder for the cache");
+    let cache = Cache::at(folder.path());
+    let mut cases = 0;
+    for case in Sample::of("compiled ranks", 5).take(programs::cases()) {
+        let program = loaded(&case.text);
+        let function = program.module.function("main").expect("a main");
+        let sharded = shard(&program.module, function, &BTreeMap::new(), &mut Prover::new());
+        let sharded = sharded.unwrap_or_else(|refused| panic!("{refused:?}\n{}", case.text));
+        let (plan, mesh) = (&sharded.plan, &sharded.plan.axes.mesh);
+        let local = Local::of(sharded.local.clone(), program.source.clone(), mesh, &cache);
+        let relation = if case.is_exact { Relation::Equal } else { Relation::Close };
+        for n in 0..=33 {
+            let shapes = (case.shapes)(n);
+            let arguments: Vec<Value> =
+                shapes.iter().zip(1..).map(|(shape, seed)| tensor(shape, seed)).collect();
+            let options = Options::default();
+            let expected =
+                run_interpreted(function, plan, &sharded.local, &arguments, &options).result;
+            let found =
+                run_by(function, plan, &arguments, |given| local.ranks.call("main", given)).result;
+            agree(relation, &expected, &found)
+                .unwrap_or_else(|why| panic!("{} at {n}: {why}\n{}", case.name, case.text));
+        }
+        cases += 1;
+    }
+    assert!(cases >= 8, "{cases} cases");
+}
+
+/// Layers are functions; one has two results, and the cut of its columns is one of heads.
+const LAYERS: &str = r#"module_attr("mesh[0]", "2")
+
+def attention(x: Tensor(("b", "n", 8), "f32"), w: Tensor((8, 24), "f32"), o: Tensor((8, 8), "f32")):
+    b, n = sym_var(), sym_var()
+    parts = split(reshape(matmul(x, w), shape(b, n, 4, 6)), 3, axis=-1)
+    q = permute_dims(parts[0], axes=[0, 2, 1, 3])
+    k = permute_dims(parts[1], axes=[0, 2, 3, 1])
+    v = permute_dims(parts[2], axes=[0, 2, 1, 3])
+    heads = permute_dims(matmul(softmax(matmul(q, k)), v), axes=[0, 2, 1, 3])
+    return (add(x, matmul(reshape(heads, shape(b, n, 8)), o)), sum(x, axis=[2]))
+
+def layer(x: Tensor(("b", "n", 8), "f32"), w: Tensor((8, 24), "f32"), o: Tensor((8, 8), "f32")):
+    w_cut = annotate_sharding(w, "mesh[0]", "S[1]")
+    o_cut = annotate_sharding(o, "mesh[0]", "S[0]")
+    y = attention(x, w_cut, o_cut)
+    return (relu(y[0]), y[1])
+
+def main(x: Tensor(("b", "n", 8), "f32"), w: Tensor((8, 24), "f32"), o: Tensor((8, 8), "f32")):
+    a = layer(x, w, o)
+    c = layer(a[0], w, o)
+    return (c[0], add(a[1], c[1]))
+"#;
+
+#[test]
+fn calls_are_inlined_and_heads_stay_on_their_ranks() {
+    let program = loaded(LAYERS);
+    let module = inlined(&program.module, "main").expect("the passes take it");
+    let function = module.function("main").expect("a main");
+    let sizes = BTreeMap::from([("b".into(), 1), ("n".into(), 2)]);
+    let sharded = shard(&module, function, &sizes, &mut Prover::new());
+    let sharded = sharded.unwrap_or_else(|refused| panic!("{refused:?}"));
+    let (plan, mesh) = (&sharded.plan, &sharded.plan.axes.mesh);
+    // As of two all-reduces.
+    let at = |name: &Name| match name.as_str() {
+        "b" => Some(5),
+        "n" => Some(7),
+        _ => None,
+    };
+    assert_eq!(plan.bytes().eval(&at), Ok(2 * 2 * 5 * 7 * 8 * 4));
+    let folder = tempfile::tempdir().expect("a folder for the cache");
+    let cache = Cache::at(folder.path());
+    let local = Local::of(sharded.local.clone(), program.source.clone(), mesh, &cache);
+    for (b, n) in [(0, 3), (1, 1), (2, 5), (3, 0), (5, 7)] {
+        let shapes = [vec![b, n, 8], vec![8, 24], vec![8, 8]];
+        let arguments: Vec<Value> =
+            shapes.iter().zip(1..).map(|(shape, seed)| tensor(shape, seed)).collect();
+        let run = RunOptions::default();
+        let expected = run_on_one(&program.module, "main", arguments.clone(), &run).result;
+        let found =
+            run_by(function, plan, &arguments, |given| local.ranks.call("main", given)).result;
+        agree(Relation::Close, &expected, &found).unwrap_or_else(|why| panic!("{b}, {n}: {why}"));
+    }
+}
+
+/// A local program on a mesh of three workers, of which `x` has `[m, 3]`.
+fn by_hand(dtype: DType, body: &str) -> (String, Mesh) {
+    let text = format!(
+        "module_attr(\"mesh[0]\", \"3\")\n\ndef main(world: Shape([\"r\", \"n\"]), x: Tensor((\"m\", 3), \"{dtype}\")):\n{body}\n"
+    );
+    (text, Mesh { name: "mesh[0]".into(), extents: vec![3] })
+}
+
+/// What each rank passes: all ranks rows alike, or the shard of `n` rows.
+fn given(dtype: DType, n: i64, is_shard: bool) -> Vec<Vec<Value>> {
+    let block = (n + 2) / 3;
+    let rows = |rank: i64| if is_shard { (n - rank * block).clamp(0, block) } else { n };
+    let of_rank = |rank: i64| {
+        let rows = usize::try_from(rows(rank)).expect("it is not negative");
+        vec![Value::Shape(vec![rank, n]), Value::Tensor(values(dtype, rows, rank))]
+    };
+    (0..3).map(of_rank).collect()
+}
+
+/// Values that hurt, at other places on each rank.
+fn values(dtype: DType, rows: usize, rank: i64) -> Tensor {
+    const FLOATS: [f64; 11] = [
+        f64::NAN,
+        0.0,
+        -0.0,
+        f64::INFINITY,
+        f64::NEG_INFINITY,
+        1.0,
+        65504.0,
+        1e-45,
+        -3.5,
+        1e30,
+        0.1,
+    ];
+    const INTEGERS: [i64; 7] = [i64::MAX, i64::MIN, 0, -1, 1, 127, 40_000];
+    let shape = IxDyn(&[rows, 3]);
+    let place = |at: usize| at * (2 + usize::try_from(rank).unwrap_or(0)) + at / 5;
+    let float = |at: usize| FLOATS[place(at) % FLOATS.len()];
+    let integer = |at: usize| INTEGERS[place(at) % INTEGERS.len()];
+    macro_rules! data {
+        ($variant:ident, $of:expr) => {
+            Data::$variant(ArrayD::from_shape_fn(shape, |at| $of(at[0] * 3 + at[1])).into_shared())
+        };
+    }
+    Tensor::from_data(match dtype {
+        DType::F16 => data!(F16, |at| f16::from_f64(float(at))),
+        DType::BF16 => data!(BF16, |at| bf16::from_f64(float(at))),
+        DType::F32 => data!(F32, |at| float(at) as f32),
+        DType::F64 => data!(F64, float),
+        DType::I8 => data!(I8, |at| integer(at) as i8),
+        DType::I16 => data!(I16, |at| integer(at) as i16),
+        DType::I32 => data!(I32, |at| integer(at) as i32),
+        DType::I64 => data!(I64, integer),
+        DType::U8 => data!(U8, |at| integer(at) as u8),
+        DType::U16 => data!(U16, |at| integer(at) as u16),
+        DType::U32 => data!(U32, |at| integer(at) as u32),
+        DType::U64 => data!(U64, |at| integer(at) as u64),
+        DType::Bool => data!(Bool, |at| integer(at) > 0),
+    })
+}
+
+fn local(dtype: DType, body: &str, cache: &Cache) -> (Local, Mesh) {
+    let (text, mesh) = by_hand(dtype, body);
+    let program = loaded(&text);
+    (Local::of(program.module, program.source, &mesh, cache), mesh)
+}
+
+/// What interpreted ranks give, and compiled ones.
+fn both((local, mesh): &(Local, Mesh), given: &[Vec<Value>]) -> [Vec<RanRank>; 2] {
+    let options = Options::default();
+    let expected = interpret(&local.module, mesh, "main", given.to_vec(), &options);
+    [expected, local.ranks.call("main", given.to_vec())].map(|ran| ran.expect("a mesh of three"))
+}
+
+#[test]
+fn collectives_have_the_bits_of_the_interpreter_for_each_dtype() {
+    const CUT: &str = "min(max(n - r * ceildiv(n, 3), 0), ceildiv(n, 3))";
+    let shard = format!("    y = match_cast(x, Tensor(({CUT}, 3), DTYPE))\n");
+    let own = "    return spmd.own_shard(x, 3, r, 1)".to_owned();
+    let reduce = |op| format!("    return spmd.all_reduce(x, \"mesh[0]\", 0, 3, r, \"{op}\")");
+    let scatter = |axis, op| {
+        format!("    return spmd.reduce_scatter(x, \"mesh[0]\", 0, 3, r, {axis}, \"{op}\")")
+    };
+    let gather = format!("{shard}    return spmd.all_gather(y, \"mesh[0]\", 0, 3, r, 0, n)");
+    let exchange = format!("{shard}    return spmd.all_to_all(y, \"mesh[0]\", 0, 3, r, 1, 0, n)");
+    let folder = tempfile::tempdir().expect("a folder for the cache");
+    let cache = Cache::at(folder.path());
+    let mut compared = 0;
+    for dtype in DType::ALL {
+        let mut bodies =
+            vec![(own.clone(), false), (gather.clone(), true), (exchange.clone(), true)];
+        if dtype != DType::Bool {
+            bodies.extend(["sum", "max", "min"].map(|op| (reduce(op), false)));
+            bodies.extend(
+                [(0, "sum"), (1, "max"), (-1, "min")].map(|(axis, op)| (scatter(axis, op), false)),
+            );
+        }
+        for (body, is_shard) in bodies {
+            let body = body.replace("DTYPE", &format!("\"{dtype}\""));
+            let local = local(dtype, &body, &cache);
+            for n in [0, 1, 4, 7] {
+                let [expected, found] = both(&local, &given(dtype, n, is_shard));
+                for (rank, (expected, found)) in expected.iter().zip(&found).enumerate() {
+                    agree(Relation::Equal, &expected.result, &found.result)
+                        .unwrap_or_else(|why| panic!("rank {rank}, {n} rows: {why}\n{body}"));
+                    compared += 1;
+                }
+            }
+        }
+    }
+    assert_eq!(compared, (12 * 9 + 3) * 4 * 3);
+}
+
+#[test]
+fn ranks_that_disagree_stop_as_interpreted_ones_do() {
+    let if_first = |then: &str, otherwise: &str| {
+        format!(
+            "    if equal(const(0, \"i64\"), max(x)):\n        y = {then}\n    else:\n        y = {otherwise}\n    return y"
+        )
+    };
+    let reduce = |rank: &str, workers: i64, op: &str| {
+        format!("spmd.all_reduce(x, \"mesh[0]\", 0, {workers}, {rank}, \"{op}\")")
+    };
+    let returned = |value: String| format!("    return {value}");
+    let bodies = [
+        if_first(&reduce("r", 3, "sum"), &reduce("r", 3, "max")),
+        if_first(&reduce("r", 3, "sum"), "x"),
+        returned(reduce("0", 3, "sum")),
+        returned(reduce("r", 2, "sum")),
+        returned("spmd.all_reduce(x, \"mesh[1]\", 0, 3, r)".to_owned()),
+        returned("spmd.all_gather(x, \"mesh[0]\", 0, 3, r, 0, n)".to_owned()),
+    ];
+    let folder = tempfile::tempdir().expect("a folder for the cache");
+    let cache = Cache::at(folder.path());
+    for body in bodies {
+        let rows = |rank: i64| vec![Value::Shape(vec![rank, 2]), Value::Tensor(ints(rank, 2))];
+        let mut given: Vec<Vec<Value>> = (0..3).map(rows).collect();
+        let local = local(DType::I64, &body, &cache);
+        let stops = both(&local, &given).map(shown);
+        assert_eq!(stops[0], stops[1], "{body}");
+        assert!(!stops[0].is_empty(), "{body}");
+        // Other shapes.
+        given[2][1] = Value::Tensor(ints(2, 5));
+        let stops = both(&local, &given).map(shown);
+        assert_eq!(stops[0], stops[1], "{body}");
+    }
+}
+
+fn ints(rank: i64, rows: usize) -> Tensor {
+    Tensor::from_data(Data::I64(ArrayD::from_elem(IxDyn(&[rows, 3]), rank).into_shared()))
+}
+
+/// Each stop with its places; the functions of the machine are not those of the interpreter.
+fn shown(ran: Vec<RanRank>) -> Vec<String> {
+    let shown = |(rank, ran): (usize, RanRank)| match ran.result.err()? {
+        Stop::Trap(trap) => Some(format!(
+            "rank {rank}: {} {} {:?} {:?}",
+            trap.id, trap.message, trap.span, trap.places
+        )),
+        other => Some(format!("rank {rank}: {other}")),
+    };
+    ran.into_iter().enumerate().filter_map(shown).collect()
+}
