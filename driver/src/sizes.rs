@@ -11,9 +11,33 @@ pub fn binary(bytes: f64) -> String {
     format!("{} {}", text.trim_end_matches(".0"), units[power])
 }
 
+/// The number that a text such as `8G`, `512M` or `4096` says, in binary units; `None` for other texts and beyond u64.
+#[must_use]
+pub fn bytes(text: &str) -> Option<u64> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let factor = match text[digits.len()..].to_ascii_uppercase().as_str() {
+        "" | "B" => Some(1_u64),
+        "K" | "KB" | "KIB" => Some(1 << 10),
+        "M" | "MB" | "MIB" => Some(1 << 20),
+        "G" | "GB" | "GIB" => Some(1 << 30),
+        "T" | "TB" | "TIB" => Some(1 << 40),
+        _ => None,
+    };
+    digits.parse::<u64>().ok().zip(factor).and_then(|(number, factor)| number.checked_mul(factor))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::binary;
+    use super::{binary, bytes};
+
+    #[test]
+    fn texts_have_binary_units() {
+        let read = ["0", "17", "3b", "2K", "2kib", "5MB", "1g", "16T"].map(bytes);
+        let expected = [0, 17, 3, 2048, 2048, 5 << 20, 1 << 30, 16 << 40].map(Some);
+        assert_eq!(read, expected);
+        let wrong = ["", "K", "1.5M", "-1", "1 M", "1P", "M1", "18014398509481984K"];
+        assert!(wrong.into_iter().all(|text| bytes(text).is_none()));
+    }
 
     #[test]
     fn numbers_are_short() {

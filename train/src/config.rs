@@ -9,6 +9,7 @@ use crate::schedule::{Schedule, Shape};
 use fields::{
     COUNT, COUNTS, FLAG, Fields, Kind, NATURAL, NOT_NEGATIVE, NUMBER, POSITIVE, TEXT, TEXTS, place,
 };
+use relax_driver::sizes;
 use relax_rewrite::pass::Device;
 use relax_runtime::program::Numerics;
 use relax_syntax::Name;
@@ -40,6 +41,8 @@ pub struct Config {
     pub weights: Vec<(Placed<String>, Placed<Initial>)>,
     /// How weights are changed.
     pub optimizer: OptimizerConfig,
+    /// How many bytes the adjoint may take.
+    pub memory: Option<MemoryConfig>,
     /// Where examples come from.
     pub data: DataConfig,
     /// Where the state is kept.
@@ -65,6 +68,15 @@ pub struct OptimizerConfig {
     pub clip: Option<f64>,
     /// Values of further scalars of the function.
     pub parameters: Vec<(Placed<String>, Placed<f64>)>,
+}
+
+/// How many bytes the adjoint may take, for which dims.
+#[derive(Clone, Debug)]
+pub struct MemoryConfig {
+    /// Bytes.
+    pub budget: Placed<i64>,
+    /// Values of symbolic variables besides those that the rest of the configuration gives, or instead of them.
+    pub dims: Vec<(Placed<Name>, i64)>,
 }
 
 /// Where examples come from, and how a batch is cut.
@@ -135,6 +147,12 @@ const BACKEND: Kind<Device> = Kind("`interp` or `cpu`", |value| {
 const SHAPE: Kind<Shape> =
     Kind("`constant`, `linear` or `cosine`", |value| Shape::parse(value.as_str()?));
 
+const BYTES: Kind<i64> =
+    Kind("bytes, or a text such as `\"512M\"` or `\"8G\"`", |value| match value.as_str() {
+        Some(text) => Some(i64::try_from(sizes::bytes(text)?).unwrap_or(i64::MAX)),
+        None => value.as_integer().filter(|bytes| *bytes >= 0),
+    });
+
 impl Config {
     /// Reads a configuration.
     ///
@@ -151,6 +169,7 @@ impl Config {
         let (data, of_data) = data(&mut fields, folder)?;
         let (checkpoint, of_checkpoint) = checkpoint(&mut fields, steps.value, folder)?;
         let backend = fields.or("backend", &BACKEND, Device::Cpu)?;
+        let (memory, of_memory) = memory(&mut fields, backend)?;
         let mut config = Self {
             program: located(fields.required("program", &TEXT)?, folder),
             entry: fields.optional("entry", &TEXT)?.map(name),
@@ -166,6 +185,7 @@ impl Config {
             metrics: fields.optional("metrics", &TEXT)?.map(|path| folder.join(path.value)),
             report: fields.or("report", &COUNT, steps.value.div_ceil(10))?,
             optimizer,
+            memory,
             data,
             checkpoint,
             settings: Settings::new(),
@@ -178,6 +198,10 @@ impl Config {
         config.settings = fields.finish()?;
         for settings in [of_optimizer, of_data, of_checkpoint] {
             config.settings.extend(settings);
+        }
+        // Sums that are not reassociated have the same bits wherever they are computed again.
+        if config.numerics == Numerics::Reassociated {
+            config.settings.extend(of_memory);
         }
         config.settings.retain(|key, _| !FREE.contains(&key.as_str()));
         // The rates of a constant schedule do not depend on the last step.
@@ -265,6 +289,25 @@ fn optimizer(
         parameters: fields.entries("parameters", &NUMBER)?,
     };
     Ok((config, fields.finish()?))
+}
+
+/// None without the table.
+fn memory(
+    fields: &mut Fields<'_>,
+    backend: Device,
+) -> Result<(Option<MemoryConfig>, Settings), ConfigError> {
+    let Some((table, span)) = fields.table("memory")? else { return Ok((None, Settings::new())) };
+    if backend == Device::Interp {
+        let message =
+            "the interpreter plans no memory: the table `[memory]` needs `backend = \"cpu\"`";
+        return Err(ConfigError::new(span, message));
+    }
+    let mut fields = Fields::new(table, "memory", span);
+    let budget = fields.required("budget", &BYTES)?;
+    let dims = fields.entries("dims", &NATURAL)?.into_iter();
+    let dims = dims.map(|(dim, value)| (name(dim), i64::try_from(value.value).unwrap_or(i64::MAX)));
+    let config = MemoryConfig { budget, dims: dims.collect() };
+    Ok((Some(config), fields.finish()?))
 }
 
 fn data(fields: &mut Fields<'_>, folder: &Path) -> Result<(DataConfig, Settings), ConfigError> {

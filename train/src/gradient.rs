@@ -1,5 +1,7 @@
 //! The program of a training step: the adjoint of a function, and what it calls.
 
+use crate::recomputation::{Budget, BudgetError, MemoryPlan, differentiated_within};
+use relax_driver::Target;
 use relax_lower::pipeline::PIPELINE;
 use relax_program::frontend::Program;
 use relax_rewrite::pass::Settings;
@@ -26,15 +28,30 @@ pub fn differentiated(module: &Module, options: Options) -> Result<Module, Faile
 }
 
 /// The adjoint of a function by some parameters, in a program of its own, with the places of the given one.
+pub(crate) struct TrainingStep {
+    pub(crate) program: Program,
+    pub(crate) adjoint: Name,
+    /// Of an adjoint that has a budget of memory.
+    pub(crate) memory: Option<MemoryPlan>,
+}
+
+/// Within a budget of memory, where there is one.
 pub(crate) fn training_step(
     program: &Program,
     function: &Name,
     wrt: Vec<Name>,
-) -> Result<(Program, Name), Failed> {
+    budget: Option<(&Budget, &Target)>,
+) -> Result<TrainingStep, BudgetError> {
     let options = Options { function: Some(function.clone()), wrt, ..Options::default() };
-    let module = differentiated(&program.module, options)?;
+    let (module, memory) = match budget {
+        None => (differentiated(&program.module, options)?, None),
+        Some((budget, target)) => {
+            let made = differentiated_within(&program.module, &options, budget, target)?;
+            (made.module, Some(made.plan))
+        }
+    };
     let adjoint = adjoint_name(function);
-    Ok((only(program, module, &adjoint), adjoint))
+    Ok(TrainingStep { program: only(program, module, &adjoint), adjoint, memory })
 }
 
 /// A module of one function and what it calls, so that nothing else is compiled.

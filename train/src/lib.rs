@@ -9,6 +9,7 @@ mod engine;
 mod error;
 mod gradient;
 mod initial;
+mod memory;
 mod optimizer;
 mod recomputation;
 mod run;
@@ -18,13 +19,14 @@ mod tensors;
 
 pub use checkpoint::checkpoints;
 pub use config::{
-    CheckpointConfig, Config, ConfigError, Cut, DataConfig, OptimizerConfig, Placed, Settings,
+    CheckpointConfig, Config, ConfigError, Cut, DataConfig, MemoryConfig, OptimizerConfig, Placed,
+    Settings,
 };
 pub use engine::Environment;
 pub use error::TrainError;
 pub use gradient::differentiated;
 pub use initial::Initial;
-pub use recomputation::{Budget, BudgetError, Recomputing, differentiated_within};
+pub use recomputation::{Budget, BudgetError, MemoryPlan, Recomputing, differentiated_within};
 pub use run::{Ended, last_checkpoint, refuse_checkpoints};
 pub use schedule::{Schedule, Shape};
 pub use session::{Session, Step};

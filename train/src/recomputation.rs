@@ -33,12 +33,42 @@ pub struct Budget {
 pub struct Recomputing {
     /// In phase P0, as [`crate::differentiated`] gives it.
     pub module: Module,
+    /// What it takes.
+    pub plan: MemoryPlan,
+}
+
+/// What the memory plan of an adjoint takes.
+#[derive(Clone, Debug)]
+pub struct MemoryPlan {
+    /// The adjoint.
+    pub function: Name,
     /// Into how many segments the function is cut; 1: nothing is computed again.
     pub segments: usize,
     /// Bytes that the memory plan takes at most, for the dims of the budget.
     pub peak: i64,
     /// The same for all dims; `None` where those of a called function are not known.
     pub formula: Option<Dim>,
+}
+
+impl MemoryPlan {
+    /// The bytes and the number of segments for people, a line each.
+    #[must_use]
+    pub fn lines(&self) -> Vec<String> {
+        let Self { function, segments, peak, formula } = self;
+        let segments = match segments {
+            1 => "nothing is computed again".to_owned(),
+            count => format!("{count} segments, which are computed again but for the last"),
+        };
+        let peak = format!("memory of `{function}`: at most {peak} bytes; {segments}");
+        let formula = formula.iter().map(|formula| format!("for all dims: {formula} bytes"));
+        std::iter::once(peak).chain(formula).collect()
+    }
+
+    /// The bytes for other dims; `None` where they are not known.
+    #[must_use]
+    pub fn bytes(&self, dims: &BTreeMap<Name, i64>) -> Option<i64> {
+        self.formula.as_ref()?.eval(&|name| dims.get(name).copied()).ok()
+    }
 }
 
 /// Why there is no adjoint within a budget.
@@ -91,7 +121,10 @@ pub fn differentiated_within(
         let made = adjoint(&ingested, &Options { segments, ..options.clone() })?;
         let (peak, formula) = planned(&made, options, budget, target)?;
         if peak <= budget.bytes {
-            return Ok(Recomputing { module: made, segments: count, peak, formula });
+            let name = options.function.as_ref().expect("invariant: the function is named");
+            let function = adjoint_name(name);
+            let plan = MemoryPlan { function, segments: count, peak, formula };
+            return Ok(Recomputing { module: made, plan });
         }
         if least.is_none_or(|(least, _)| peak < least) {
             least = Some((peak, count));

@@ -5,9 +5,11 @@ use crate::config::{Config, ConfigError, Placed};
 use crate::data::{Cursor, Data};
 use crate::engine::{Engine, Environment};
 use crate::error::TrainError;
-use crate::gradient::training_step;
+use crate::gradient::{TrainingStep, training_step};
 use crate::initial::Initial;
+use crate::memory::{budget, check, refused};
 use crate::optimizer::{Optimizer, clip_factor, global_norm};
+use crate::recomputation::MemoryPlan;
 use crate::tensors::first_not_finite;
 use relax_program::externals::externals;
 use relax_program::frontend::Program;
@@ -36,6 +38,7 @@ pub struct Session {
     cursor: Cursor,
     data: Data,
     adjoint: Engine,
+    memory: Option<MemoryPlan>,
     optimizer: Optimizer,
     max_bytes: u64,
 }
@@ -103,7 +106,12 @@ impl Session {
         });
         let weights: Vec<Weight> = weights.collect::<Result<_, TrainError>>()?;
         let names: Vec<Name> = weights.iter().map(|weight| weight.name.clone()).collect();
-        let (step_program, adjoint) = training_step(program, &function.name, names)?;
+        let budget = config.memory.as_ref().map(|memory| budget(&config, memory, function));
+        let budget = budget.transpose()?;
+        let within = budget.as_ref().map(|budget| (budget, &environment.target));
+        let TrainingStep { program: step_program, adjoint, memory } =
+            training_step(program, &function.name, names, within)
+                .map_err(|error| refused(error, &config))?;
         let adjoint = Engine::new(step_program, &adjoint, environment, threads)?;
         let texts = [("program_text", &program.source), ("optimizer_text", &optimizer.source)];
         for (key, source) in texts {
@@ -119,6 +127,7 @@ impl Session {
             cursor,
             data,
             adjoint,
+            memory,
             optimizer,
             max_bytes,
         })
@@ -162,6 +171,12 @@ impl Session {
         Ok(())
     }
 
+    /// What the memory plan of the adjoint takes, where the configuration has a budget.
+    #[must_use]
+    pub fn memory(&self) -> Option<&MemoryPlan> {
+        self.memory.as_ref()
+    }
+
     /// Steps that were taken.
     #[must_use]
     pub fn steps(&self) -> u64 {
@@ -197,6 +212,7 @@ impl Session {
         let begin = Instant::now();
         let (step, mut cursor) = (self.step + 1, self.cursor);
         let batch = self.data.next(&mut cursor, step)?;
+        check(&self.config, self.memory.as_ref(), (step, &batch.dims))?;
         let mut given: BTreeMap<Name, Tensor> = batch.values.into_iter().collect();
         let named = self.weights.iter().map(|w| (w.name.clone(), w.for_program()));
         given.extend(named);

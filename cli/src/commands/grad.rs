@@ -56,16 +56,8 @@ fn within(
     let budget = Budget { bytes, dims: given(sym)? };
     let target = Target::of(Device::Cpu, Numerics::default());
     match differentiated_within(&program.module, options, &budget, &target) {
-        Ok(Recomputing { module, segments, peak, formula }) => {
-            let name = options.function.as_ref().map_or_else(String::new, ToString::to_string);
-            let segments = match segments {
-                1 => "nothing is computed again".to_owned(),
-                count => format!("{count} segments, which are computed again but for the last"),
-            };
-            terminal.note(&format!("memory of `{name}_adjoint`: at most {peak} bytes; {segments}"));
-            if let Some(formula) = formula {
-                terminal.note(&format!("for all dims: {formula} bytes"));
-            }
+        Ok(Recomputing { module, plan }) => {
+            plan.lines().iter().for_each(|line| terminal.note(line));
             Ok(Ok(module))
         }
         Err(BudgetError::Gradient(failed)) => Ok(Err(*failed)),

@@ -21,7 +21,7 @@ pub(super) use compiled::{
     signatures, target, toolchain, unloadable,
 };
 pub(super) use output::collect;
-use relax_driver::backend;
+use relax_driver::{backend, sizes};
 use relax_program::frontend::{Program, Ran, RunOptions, run as interpret};
 use relax_rewrite::pass::Device;
 use relax_semantics::interp::Observer;
@@ -212,16 +212,6 @@ pub(super) fn entry<'p>(module: &'p Module, name: &str) -> Result<&'p Function, 
 
 /// `8G`, `512M`, `4096`; `what` names the setting.
 pub(super) fn size(what: &str, text: &str) -> Result<u64, Failure> {
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let factor = match text[digits.len()..].to_ascii_uppercase().as_str() {
-        "" | "B" => Some(1_u64),
-        "K" | "KB" | "KIB" => Some(1 << 10),
-        "M" | "MB" | "MIB" => Some(1 << 20),
-        "G" | "GB" | "GIB" => Some(1 << 30),
-        "T" | "TB" | "TIB" => Some(1 << 40),
-        _ => None,
-    };
-    let number = digits.parse::<u64>().ok();
-    let bytes = number.zip(factor).and_then(|(number, factor)| number.checked_mul(factor));
-    bytes.ok_or_else(|| Failure::usage(format!("{what}: expected bytes or 8G, found `{text}`")))
+    sizes::bytes(text)
+        .ok_or_else(|| Failure::usage(format!("{what}: expected bytes or 8G, found `{text}`")))
 }

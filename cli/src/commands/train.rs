@@ -65,6 +65,9 @@ fn trained(
         Ok(session) => session,
         Err(error) => return Ok(Err(error)),
     };
+    if let Some(plan) = session.memory() {
+        plan.lines().iter().for_each(|line| terminal.note(line));
+    }
     let stops = Arc::new(AtomicBool::new(false));
     let on_signal = Arc::clone(&stops);
     signals::catch_first(Box::new(move || on_signal.store(true, Ordering::SeqCst)));

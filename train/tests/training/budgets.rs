@@ -1,5 +1,7 @@
 //! Adjoints within a budget of memory: they keep it, measured as planned, for all dims as the formula says, and give the same bits.
 
+use super::folder::{Folder, refusal};
+use ndarray::{ArrayD, IxDyn};
 use relax_driver::differential::called;
 use relax_driver::{Bound, Target, compile};
 use relax_program::compare::Relation;
@@ -9,15 +11,16 @@ use relax_rewrite::pass::Device;
 use relax_rewrite::passes::gradient::Options;
 use relax_rewrite::pipeline::Unwatched;
 use relax_rewrite::verify::compare_values;
-use relax_runtime::Limits;
 use relax_runtime::program::Numerics;
+use relax_runtime::{ALIGNMENT, Limits};
 use relax_semantics::random::Random;
+use relax_semantics::tensor::Tensor;
 use relax_semantics::value::Value;
 use relax_syntax::Name;
-use relax_syntax::dim::Dim;
+use relax_syntax::dtype::DType;
 use relax_syntax::ir::Module;
 use relax_syntax::span::Source;
-use relax_train::{Budget, BudgetError, Recomputing, differentiated_within};
+use relax_train::{Budget, BudgetError, Recomputing, TrainError, differentiated_within};
 
 /// Layers whose results the adjoint needs.
 const PROGRAM: &str = r#"
@@ -74,13 +77,19 @@ fn compiled(module: &Module, rows: i64, bytes: usize) -> Option<Value> {
     called(&machine, &Name::new("main_adjoint"), &arguments(module, rows)).ok()
 }
 
+/// How many segments are functions.
+fn segment_functions(module: &Module) -> usize {
+    let is_segment = |name: &Name| name.starts_with("main_segment") && !name.contains("pullback");
+    module.functions().filter(|function| is_segment(&function.name)).count()
+}
+
 /// Whether two values have the same bits.
 fn same(want: &Value, got: &Value) -> bool {
     compare_values(Relation::Equal, want, got, &[]).is_ok()
 }
 
 /// The least limit with which a call ends.
-fn measured(module: &Module, rows: i64) -> i64 {
+fn measured(module: &Module, rows: i64) -> usize {
     let (mut fails, mut runs) = (0_usize, 1 << 26);
     assert!(compiled(module, rows, runs).is_some());
     while runs - fails > 1 {
@@ -90,24 +99,29 @@ fn measured(module: &Module, rows: i64) -> i64 {
             None => fails = middle,
         }
     }
-    i64::try_from(runs).expect("it is small")
+    runs
 }
 
 #[test]
 fn a_budget_is_kept_with_the_same_bits() {
     let whole = within(i64::MAX).expect("everything is kept");
-    assert_eq!(whole.segments, 1);
-    let budget = whole.peak * 3 / 4;
+    assert_eq!((whole.plan.segments, segment_functions(&whole.module)), (1, 0));
+    let budget = whole.plan.peak * 3 / 4;
     let own = within(budget).expect("a quarter less is enough");
-    assert!(own.segments > 1 && own.peak <= budget, "{} bytes", own.peak);
-    let fewer = within(own.peak).expect("it was reached");
-    assert_eq!((fewer.segments, fewer.peak), (own.segments, own.peak));
-    let [formula, all] = [&own, &whole].map(|made| made.formula.clone().expect("dims are known"));
-    for rows in [3, ROWS] {
-        let value = |formula: &Dim| formula.eval(&|_| Some(rows)).expect("it is");
-        // What both take beside: arguments, and results that are copied.
-        let saved = measured(&whole.module, rows) - measured(&own.module, rows);
-        assert_eq!(saved, value(&all) - value(&formula), "{rows} rows: {all} and {formula}");
+    assert!(own.plan.segments > 1 && own.plan.peak <= budget, "{} bytes", own.plan.peak);
+    // All segments but the last are computed again.
+    assert_eq!(segment_functions(&own.module), own.plan.segments - 1);
+    let fewer = within(own.plan.peak).expect("it was reached");
+    assert_eq!((fewer.plan.segments, fewer.plan.peak), (own.plan.segments, own.plan.peak));
+    for made in [&whole, &own] {
+        for rows in [3, ROWS] {
+            let formula = made.plan.formula.as_ref().expect("dims are known");
+            let value = formula.eval(&|_| Some(rows)).expect("it is");
+            let value = usize::try_from(value).expect("it is not negative");
+            // The loss is one number, in a storage that is as large as the alignment.
+            let want = value.next_multiple_of(ALIGNMENT);
+            assert_eq!(measured(&made.module, rows), want, "{rows} rows: {formula}");
+        }
     }
     for rows in [0, 1, 5, 17] {
         let options = RunOptions::default();
@@ -128,7 +142,7 @@ fn budgets_that_cannot_be_kept_say_so() {
     let Err(error) = within(1000) else { panic!("nothing takes so little") };
     let BudgetError::TooSmall { budget: 1000, least, segments } = error else { panic!("{error}") };
     assert!(segments > 1);
-    assert_eq!(within(least).expect("it is the least").segments, segments);
+    assert_eq!(within(least).expect("it is the least").plan.segments, segments);
     assert!(matches!(within(least - 1), Err(BudgetError::TooSmall { .. })));
 
     let program = Program::load(Source::new("layers", PROGRAM));
@@ -138,4 +152,126 @@ fn budgets_that_cannot_be_kept_say_so() {
         made.expect_err("n has no value").to_string(),
         "a budget is for given dims: give values of n"
     );
+}
+
+const CONFIG: &str = r#"
+program = "model.rx"
+exact = true
+steps = 4
+[weights]
+"*" = "normal(0.2)"
+[memory]
+budget = "2M"
+[optimizer]
+name = "sgd"
+rate = 0.01
+[data]
+files = "x.npz"
+batch = "n"
+batch_size = [300, 512]
+[checkpoint]
+folder = "out"
+"#;
+
+/// A training run of the program.
+fn folder() -> Folder {
+    let folder = Folder::new();
+    folder.write("model.rx", PROGRAM);
+    folder.write("train.toml", CONFIG);
+    let element = |index: IxDyn| ((index[0] * 7 + index[1] * 3) % 11) as f64 / 11.0;
+    let values = ArrayD::from_shape_fn(IxDyn(&[900, 32]), element);
+    folder.tensors("x.npz", &[("x", Tensor::from_floats(DType::F64, values))]);
+    folder
+}
+
+#[test]
+fn a_run_within_a_budget_is_the_same_run() {
+    let whole = folder();
+    let plan = whole.session().expect("it fits").memory().cloned().expect("it has a budget");
+    assert_eq!((plan.segments, plan.bytes(&[(Name::new("n"), 512)].into())), (1, Some(plan.peak)));
+    let (_, losses) = whole.train(None, 4).expect("it trains");
+
+    let budget = plan.peak * 9 / 10;
+    let own = folder();
+    own.edit("\"2M\"", &budget.to_string());
+    let session = own.session().expect("it fits");
+    let plan = session.memory().expect("it has a budget");
+    assert!(plan.segments > 1 && plan.peak <= budget, "{plan:?}");
+    assert_eq!(own.train(None, 4).expect("it trains").1, losses);
+    assert!(own.checkpoint_bytes(4) == whole.checkpoint_bytes(4));
+
+    let without = folder();
+    without.edit("[memory]\nbudget = \"2M\"\n", "");
+    let mut session = without.session().expect("it fits");
+    assert!(session.memory().is_none());
+    session.resume(&own.checkpoint(4)).expect("bits do not depend on a budget");
+    // Where sums are reassociated they may.
+    without.edit("exact = true", "exact = false");
+    without.train(None, 1).expect("it trains");
+    own.edit("exact = true", "exact = false");
+    let why = refusal(own.session().expect("it fits").resume(&without.checkpoint(1)));
+    assert!(why.contains("another run") && why.contains("memory.budget"), "{why}");
+}
+
+/// Edits of the configuration, what is said, and the text at the place.
+const EDITS: &[(&str, &str, &str, &str)] = &[
+    ("\"2M\"", "1000", "`memory.budget`: the adjoint takes at least ", "1000"),
+    (
+        "\"2M\"",
+        "\"1X\"",
+        "`memory.budget` must be bytes, or a text such as `\"512M\"` or `\"8G\"`, found \"1X\"",
+        "\"1X\"",
+    ),
+    ("\"2M\"", "-1", "`memory.budget` must be bytes, or a text such as", "-1"),
+    ("budget = \"2M\"", "", "`memory.budget` is missing: bytes, or", "memory"),
+    ("budget =", "bugdet = 1\nbudget =", "`memory.bugdet` is no key of a configuration", "bugdet"),
+    (
+        "exact = true",
+        "backend = \"interp\"",
+        "the interpreter plans no memory: the table `[memory]` needs `backend = \"cpu\"`",
+        "memory",
+    ),
+    (
+        "\"2M\"",
+        "\"2M\"\ndims = { m = 3 }",
+        "no parameter of `main` has the symbolic variable `m` (`memory.dims`)",
+        "m",
+    ),
+    (
+        "batch = \"n\"\nbatch_size = [300, 512]\n",
+        "",
+        "`memory.budget`: a budget is for given dims: give values of n",
+        "\"2M\"",
+    ),
+];
+
+#[test]
+fn budgets_of_runs_that_cannot_be_kept_are_refused() {
+    for (from, to, expected, place) in EDITS {
+        let folder = folder();
+        folder.edit(from, to);
+        let error = folder.session().err().unwrap_or_else(|| panic!("{to}: no error"));
+        let TrainError::Config(error) = error else { panic!("{to}: {error}") };
+        assert!(error.message.starts_with(expected), "{to}: {}", error.message);
+        let text = CONFIG.replacen(from, to, 1);
+        let found = &text[error.span.start as usize..error.span.end as usize];
+        assert_eq!(found, *place, "{to}: {}", error.message);
+    }
+}
+
+/// The second step is greater than the budget is for.
+#[test]
+fn steps_beyond_the_budget_end_a_run() {
+    let small = folder();
+    small.edit("\"2M\"", "\"2M\"\ndims = { n = 300 }");
+    let plan = small.session().expect("it fits").memory().cloned().expect("it has a budget");
+    let sizes = [300, 512].map(|n| plan.bytes(&[(Name::new("n"), n)].into()));
+    let [Some(less), Some(more)] = sizes else { panic!("dims are known") };
+    assert_eq!(less, plan.peak);
+    small.edit("\"2M\"", &less.to_string());
+    let why = refusal(small.train(None, 4));
+    let expected = format!(
+        "step 2: the adjoint takes {more} bytes for n = 512, more than {less} (`memory.budget`)"
+    );
+    assert_eq!(why, expected);
 }
