@@ -2,9 +2,11 @@
 //! instrumented variant for those.
 //!
 //! A read is known to find a value after a statement that writes every element, after a store to the same
-//! indices on the way to it, and in a block whose `init` stores to the same indices at the first iteration. At a barrier
+//! indices on the way to it, and in a block whose `init` stores to the same indices at the first iteration. After a condition
+//! it is known to find what both branches wrote. At a barrier
 //! threads know what all of them stored to the memory that they share, and after a launch what its threads stored.
 
+mod branches;
 mod shared_elements;
 
 use super::access_summary::AccessSummary;
@@ -109,6 +111,11 @@ pub(super) struct InitAnalysis<'p> {
 impl InitAnalysis<'_> {
     /// What a body makes known holds to its end only; in the outer body it may not have run. Gives what is whole at its end.
     fn body(&mut self, body: &[Stmt]) -> BTreeSet<BufferId> {
+        self.at_end(body).whole
+    }
+
+    /// The same with all that is known at its end.
+    fn at_end(&mut self, body: &[Stmt]) -> DefiniteWrites {
         let outer = self.known.clone();
         for stmt in body {
             let there = self.there_for(stmt);
@@ -129,7 +136,7 @@ impl InitAnalysis<'_> {
                 self.launched(stmt);
             }
         }
-        std::mem::replace(&mut self.known, outer).whole
+        std::mem::replace(&mut self.known, outer)
     }
 
     /// What launches stored in those calls in which another one has blocks, and what is not whole in all.
@@ -224,9 +231,9 @@ impl InitAnalysis<'_> {
             StmtKind::If { condition, then, otherwise } => {
                 self.read(condition);
                 let straight = std::mem::take(&mut self.known.straight);
-                self.body(then);
-                self.body(otherwise);
+                let written = self.branches([then, otherwise]);
                 self.known.straight = straight;
+                self.known.join(written);
                 self.first_wrote(condition, then);
                 self.either_wrote(condition, [then, otherwise], &[]);
             }

@@ -11,7 +11,7 @@ use relax_semantics::tir::walk::visit;
 use relax_syntax::dim::Dim;
 use relax_syntax::ir::TensorProgram;
 use relax_syntax::ir::tensor::{BinOp, BufferId, Loop, ScalarId, Stmt, StmtKind, TExpr};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Whether some statement of a body writes every element of a buffer, whatever the dims are.
 #[must_use]
@@ -28,13 +28,27 @@ pub fn covered_where(
     buffer: BufferId,
 ) -> Option<BTreeSet<Dim>> {
     let ways = body.iter().filter_map(|stmt| {
+        let both = covered_by_branches(program, stmt, buffer);
         let stmt = std::slice::from_ref(stmt);
         let nest = Nest::of_body(program, stmt, buffer).and_then(|nest| nest.writes_all_where());
         let each = WholeLoopStores::of(program, stmt, buffer).into_iter();
         let each = each.filter(|found| found.slice.iter().all(|part| *part == Part::All));
-        nest.into_iter().chain(each.map(|found| found.positive)).min_by_key(BTreeSet::len)
+        let each = each.map(|found| found.positive);
+        both.into_iter().chain(nest).chain(each).min_by_key(BTreeSet::len)
     });
     ways.min_by_key(BTreeSet::len)
+}
+
+/// The same for a condition: one of its branches runs, nobody knows which, so that each must write every element.
+fn covered_by_branches(
+    program: &TensorProgram,
+    stmt: &Stmt,
+    buffer: BufferId,
+) -> Option<BTreeSet<Dim>> {
+    let StmtKind::If { then, otherwise, .. } = &stmt.kind else { return None };
+    let mut positive = covered_where(program, then, buffer)?;
+    positive.extend(covered_where(program, otherwise, buffer)?);
+    Some(positive)
 }
 
 /// Elements of a buffer, by axis.
@@ -59,15 +73,27 @@ pub fn written_slices(program: &TensorProgram, stmt: &Stmt, buffer: BufferId) ->
 }
 
 /// What a store at the variables of whole loops comes to.
+#[derive(Clone, Debug)]
 struct WrittenElements {
     slice: Slice,
     /// The dims that must be at least 1 for that.
     positive: BTreeSet<Dim>,
 }
 
+/// Adds what is not known yet, so that conditions in conditions do not multiply it.
+fn note(found: &mut Vec<WrittenElements>, written: WrittenElements) {
+    let is_known = found
+        .iter()
+        .any(|own| own.slice == written.slice && own.positive.is_subset(&written.positive));
+    if !is_known {
+        found.push(written);
+    }
+}
+
 /// The stores to a buffer in some statements, where they stand in whole loops, blocks and nothing else: with others before and
 /// after them, as where a sum is formed first.
 struct WholeLoopStores<'s> {
+    program: &'s TensorProgram,
     shape: &'s [Dim],
     buffer: BufferId,
     /// Around the place.
@@ -77,16 +103,29 @@ struct WholeLoopStores<'s> {
     /// Names of values that were given in the statements.
     named: BTreeSet<ScalarId>,
     found: Vec<WrittenElements>,
+    /// By condition what both of its branches write, which does not depend on what is around: conditions in conditions are
+    /// looked at once.
+    joined: BTreeMap<*const Stmt, Vec<WrittenElements>>,
 }
 
 impl<'s> WholeLoopStores<'s> {
     fn of(program: &'s TensorProgram, body: &'s [Stmt], buffer: BufferId) -> Vec<WrittenElements> {
-        let shape = &program.buffer(buffer).shape;
-        let (loops, guards, named) = (Vec::new(), Vec::new(), BTreeSet::new());
-        let found = Vec::new();
-        let mut stores = WholeLoopStores { shape, buffer, loops, guards, named, found };
+        let mut stores = Self::new(program, buffer);
         stores.search(body);
         stores.found
+    }
+
+    fn new(program: &'s TensorProgram, buffer: BufferId) -> Self {
+        WholeLoopStores {
+            program,
+            shape: &program.buffer(buffer).shape,
+            buffer,
+            loops: Vec::new(),
+            guards: Vec::new(),
+            named: BTreeSet::new(),
+            found: Vec::new(),
+            joined: BTreeMap::new(),
+        }
     }
 
     fn search(&mut self, body: &'s [Stmt]) {
@@ -99,25 +138,67 @@ impl<'s> WholeLoopStores<'s> {
                     self.loops.truncate(outer);
                 }
                 StmtKind::Block { axes, body, .. } if axes.is_empty() => self.search(body),
-                StmtKind::If { condition, then, .. } => {
+                StmtKind::If { condition, then, otherwise } => {
+                    for both in self.both(stmt, [then, otherwise]) {
+                        let Some(mut written) = self.written_elements(&both.slice) else {
+                            continue;
+                        };
+                        written.positive.extend(both.positive);
+                        note(&mut self.found, written);
+                    }
                     self.guards.push(condition);
                     self.search(then);
                     self.guards.pop();
                 }
                 StmtKind::Let { var, .. } => _ = self.named.insert(*var),
                 StmtKind::Store { buffer, indices, update: None, .. } if *buffer == self.buffer => {
-                    let written = self.written_elements(indices);
-                    self.found.extend(written);
+                    let stored = indices.iter().cloned().map(Part::At).collect();
+                    if let Some(written) = self.written_elements(&stored) {
+                        note(&mut self.found, written);
+                    }
                 }
                 _ => {}
             }
         }
     }
 
-    fn written_elements(&self, indices: &[TExpr]) -> Option<WrittenElements> {
-        let axes = indices.iter().zip(self.shape).map(|(index, dim)| self.axis(index, dim));
+    /// What both branches of a condition write within one iteration of the loops around. Each iteration may take another branch:
+    /// were slices of all iterations compared, `Y[i, j]` in one branch and `Y[j, i]` in the other would be whole alike.
+    fn both(&mut self, condition: &'s Stmt, branches: [&'s [Stmt]; 2]) -> Vec<WrittenElements> {
+        if let Some(known) = self.joined.get(&std::ptr::from_ref(condition)) {
+            return known.clone();
+        }
+        let [then, otherwise] = branches.map(|body| {
+            let mut own = Self::new(self.program, self.buffer);
+            std::mem::swap(&mut own.joined, &mut self.joined);
+            own.search(body);
+            self.joined = own.joined;
+            own.found
+        });
+        let mut both = Vec::new();
+        for own in then {
+            for other in otherwise.iter().filter(|other| other.slice == own.slice) {
+                let positive = own.positive.union(&other.positive).cloned().collect();
+                note(&mut both, WrittenElements { slice: own.slice.clone(), positive });
+            }
+        }
+        self.joined.insert(std::ptr::from_ref(condition), both.clone());
+        both
+    }
+
+    /// What an iteration of the loops around writes, in all of them.
+    fn written_elements(&self, stored: &Slice) -> Option<WrittenElements> {
+        let axes = stored.iter().zip(self.shape).map(|(part, dim)| match part {
+            Part::At(index) => self.axis(index, dim),
+            whole => Some(whole.clone()),
+        });
         let slice: Slice = axes.collect::<Option<_>>()?;
-        let blocks = indices.iter().zip(self.shape);
+        let indices = stored.iter().zip(self.shape).filter_map(|(part, dim)| match part {
+            Part::At(index) => Some((index, dim)),
+            Part::All | Part::Below(_) => None,
+        });
+        let indices: Vec<(&TExpr, &Dim)> = indices.collect();
+        let blocks = indices.iter();
         let blocks: Vec<Blocks> =
             blocks.filter_map(|(index, dim)| Blocks::of(&self.loops, index, dim)).collect();
         // Where something else must hold as well, nobody knows which elements are stored.
@@ -126,7 +207,8 @@ impl<'s> WholeLoopStores<'s> {
         }
         let mut positive = BTreeSet::new();
         for item in &self.loops {
-            let places = indices.iter().filter(|index| **index == TExpr::Scalar(item.var)).count();
+            let at = TExpr::Scalar(item.var);
+            let places = indices.iter().filter(|(index, _)| **index == at).count();
             let of_blocks = blocks.iter().filter(|blocks| blocks.loops.contains(&item.var)).count();
             let places = places + of_blocks;
             match (places, &item.stop) {

@@ -201,3 +201,74 @@ fn what_either_branch_stores_is_there_where_all_threads_take_the_same() {
         assert_eq!(watched(&format!("{}{read}", inside.replace(from, to))), ["S"], "{to}");
     }
 }
+
+#[test]
+fn outputs_are_written_by_both_branches() {
+    let matrix = "(\"n\", \"m\")";
+    let nest = |value: &str| format!("    for i, j in grid(n, m):\n        Y[i, j] = {value}\n");
+    let either = format!("if n < m:\n{}else:\n{}", nest("X[i, j]"), nest("0.0"));
+    assert_eq!(output(matrix, &either), "written[]");
+    let (then, otherwise) = either.split_once("else:").expect("it has two");
+    assert_eq!(output(matrix, then), "open");
+    assert_eq!(output(matrix, &format!("if n < m:{otherwise}")), "open");
+    assert_eq!(output(matrix, &format!("if n < m:\n    pass_ = n\nelse:{otherwise}")), "open");
+    for (part, other, expected) in [
+        ("grid(n, m)", "grid(n - 1, m)", "open"),
+        ("grid(n, m)", "grid(n, 0)", "open"),
+        ("Y[i, j] =", "Y[i, i] =", "open"),
+        ("Y[i, j] =", "Y[i, j] +=", "read, written[]"),
+        ("        Y", "        if i < 2: Y", "open"),
+    ] {
+        let first = either.replacen(part, other, 1);
+        assert_ne!(first, either);
+        assert_eq!(output(matrix, &first), expected, "{first}");
+        let second = format!("{then}else:{}", otherwise.replace(part, other));
+        assert_eq!(output(matrix, &second), expected, "{second}");
+    }
+    // A condition in a branch, and the first value of a sum.
+    let inner: String = either.lines().map(|line| format!("    {line}\n")).collect();
+    assert_eq!(output(matrix, &format!("if m < 3:\n{inner}else:{otherwise}")), "written[]");
+    assert_eq!(output(matrix, &format!("if m < 3:\n{inner}")), "open");
+    let sum = "    for i, j in grid(n, m):\n        Y[i] = X[i, j]\n";
+    let zero = "    for i in grid(n):\n        Y[i] = 0.0\n";
+    assert_eq!(output("(\"n\",)", &format!("if m < 3:\n{sum}else:\n{zero}")), "written[m]");
+    assert_eq!(output("(\"n\",)", &format!("if m < 3:\n{zero}else:\n{zero}")), "written[]");
+}
+
+#[test]
+fn conditions_on_loop_variables_divide_what_is_written() {
+    let rows = "for i, j in grid(n, n):\n    if i < n - 1:\n        Y[i, j] = 1.0\n    else:\n        Y[i, j] = 2.0\n";
+    let square = "(\"n\", \"n\")";
+    assert_eq!(output(square, rows), "written[]");
+    // Above the diagonal both would write the same half of the matrix.
+    let halves = rows.replace("i < n - 1", "i < j").replace("Y[i, j] = 2", "Y[j, i] = 2");
+    assert_eq!(output(square, &halves), "open");
+    assert_eq!(output(square, &rows.replace("Y[i, j] = 2", "Y[i, 0] = 2")), "open");
+    assert_eq!(output(square, &rows.replacen("grid(n, n)", "grid(n, n - 1)", 1)), "open");
+    let inner = "for i in grid(n):\n    if i < n - 1:\n        for j in grid(n):\n            Y[i, j] = 1.0\n    else:\n        for k in grid(n):\n            Y[i, k] = 2.0\n";
+    assert_eq!(output(square, inner), "written[]");
+    assert_eq!(output(square, &inner.replace("Y[i, k]", "Y[k, i]")), "open");
+    assert_eq!(output(square, &inner.replace("k in grid(n)", "k in grid(n - 1)")), "open");
+    // A guard of blocks around the condition.
+    let blocks = "for b in range((n - 1) // 64 + 1):\n    for i in range(64):\n        if i < n - b * 64:\n            if i < 3:\n                Y[b * 64 + i] = 1.0\n            else:\n                Y[b * 64 + i] = 2.0\n";
+    assert_eq!(output("(\"n\",)", blocks), "written[]");
+    assert_eq!(output("(\"n\",)", &blocks.replace("b * 64 + i] = 2", "b * 64] = 2")), "open");
+}
+
+#[test]
+fn what_either_branch_wrote_is_there_after_it() {
+    let alike = "if X[0] < 1.0:\n    Y[t] = 1.0\nelse:\n    Y[t] = 2.0\nZ[0] = Y[t]\n";
+    let own = "L = alloc_buffer((4,), \"f32\", \"local\")\n";
+    let local = format!("{own}{}", alike.replace("Y[", "L["));
+    assert_eq!(watched(&local), [""; 0]);
+    assert_eq!(watched(&local.replace("L[t] = 2", "L[0] = 2")), ["L"]);
+    assert_eq!(watched(&local.replace("Z[0] = L[t]", "Z[0] = L[0]")), ["L"]);
+    assert_eq!(watched(&local.replace("    L[t] = 2.0", "    Z[t] = 2.0")), ["L"]);
+    let whole = local.replace("L[t] =", "for i in grid(4):\n        L[i] =");
+    assert_eq!(watched(&whole), [""; 0]);
+    assert_eq!(watched(&whole.replace("L[i] = 2", "L[0] = 2")), ["L"]);
+    assert_eq!(watched(&whole.replacen("grid(4)", "range(1, 4)", 1)), ["L"]);
+    // A name means something else in each branch.
+    let named = local.replace("    L[t] =", "    k = t // 2\n    L[k] =");
+    assert_eq!(watched(&named.replace("= L[t]", "= L[t // 2]")), ["L"]);
+}
