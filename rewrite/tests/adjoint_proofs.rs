@@ -447,6 +447,26 @@ const MISTAKES: &[(Case, &[&str], &str, &str)] = &[
     (square("cumsum", "cumsum(x, axis=1)"), &["x"], "exclusive=False", "exclusive=True"),
     (square("tril", "tril(x)"), &["x"], "tril(d_multiply, 0)", "tril(d_multiply, 1)"),
     (square("triu", "triu(x)"), &["x"], "triu(d_multiply, 0)", "tril(d_multiply, 0)"),
+    (square("mean", "mean(x)"), &["x"], "n * n", "n + n"),
+    (square("mean", "mean(x, axis=0)"), &["x"], "full([], n,", "full([], n + 1,"),
+    (
+        square("split", "split(x, [1], axis=0)"),
+        &["x"],
+        "concat((d_multiply_1, d_multiply), 0)",
+        "concat((d_multiply, d_multiply_1), 0)",
+    ),
+    (
+        square("strided_slice", "strided_slice(x, [0], [1], [9])"),
+        &["x"],
+        "concat((d_zeros, d_multiply, d_zeros_1), 0)",
+        "concat((d_zeros_1, d_multiply, d_zeros), 0)",
+    ),
+    (
+        square("tile", "tile(x, (2, 1, 1))"),
+        &["x"],
+        "reshape(d_sum, [n, n])",
+        "permute_dims(reshape(d_sum, [n, n]), [1, 0])",
+    ),
     (square("einsum", "einsum((x, u), \"ij,jk->ik\")"), &["x"], "\"ik,jk->ij\"", "\"ik,kj->ij\""),
 ];
 

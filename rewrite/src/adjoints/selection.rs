@@ -7,7 +7,7 @@ use super::movement::{rest, volume, with_zeros};
 use super::site::Site;
 use super::tape::{Made, dtype_atom, int};
 use relax_syntax::annotation::Annotation;
-use relax_syntax::dim::Dim;
+use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::dtype::DType;
 use relax_syntax::facts::{Answer, Claim, Relation};
 use relax_syntax::ir::Atom;
@@ -58,7 +58,7 @@ pub(super) fn scatter_add(
     site.tape.call("scatter_elements", &[into, places, g, &int(axis), &add])
 }
 
-/// A slice without steps, of which all is proved to be in range, is undone by padding.
+/// A slice without steps is undone by padding, where its place is known.
 fn strided_slice(site: &mut Site) -> Made<()> {
     if let Some(widths) = padding(site)? {
         let g = site.g()?;
@@ -85,18 +85,35 @@ fn padding(site: &mut Site) -> Made<Option<Vec<(Dim, Dim)>>> {
     let mut widths = vec![(Dim::Int(0), Dim::Int(0)); dims.len()];
     for (at, &axis) in axes.iter().enumerate() {
         let Some(Atom::Dim(begin)) = begins.get(at) else { return Ok(None) };
-        let after = rest(&dims[axis], &[begin, &kept[axis]]);
         let mut proved = |claim: Claim| site.tape.facts.decide(&claim) == Answer::Proved;
-        if !proved(Claim::new(Dim::Int(0), Relation::AtMost, begin.clone()))
-            || !proved(Claim::new(begin.clone(), Relation::AtMost, dims[axis].clone()))
-            || !proved(Claim::new(Dim::Int(0), Relation::AtMost, after.clone()))
-        {
+        let Some(before) = first_element(begin, &dims[axis], &mut proved) else { return Ok(None) };
+        let after = rest(&dims[axis], &[&before, &kept[axis]]);
+        if !proved(Claim::new(Dim::Int(0), Relation::AtMost, after.clone())) {
             return Ok(None);
         }
-        let after = site.tape.facts.simplify(&after);
-        widths[axis] = (begin.clone(), after);
+        let [before, after] = [before, after].map(|width| site.tape.facts.simplify(&width));
+        widths[axis] = (before, after);
     }
     Ok(Some(widths))
+}
+
+/// The index of the first element of a slice, within the axis: one that is negative counts from the end.
+fn first_element(begin: &Dim, extent: &Dim, proved: &mut dyn FnMut(Claim) -> bool) -> Option<Dim> {
+    let at_most = |a: &Dim, b: &Dim| Claim::new(a.clone(), Relation::AtMost, b.clone());
+    // Such an index, and an extent, may leave i64 together.
+    if begin.as_int().is_some_and(|begin| begin.unsigned_abs() > 1 << 40) {
+        return None;
+    }
+    let zero = Dim::Int(0);
+    let first = if proved(at_most(&zero, begin)) {
+        begin.clone()
+    } else if proved(at_most(begin, &Dim::Int(-1))) {
+        Dim::op(DimOp::Max, Dim::op(DimOp::Add, extent.clone(), begin.clone()), zero)
+    } else {
+        return None;
+    };
+    let is_inside = proved(at_most(&first, extent));
+    Some(if is_inside { first } else { Dim::op(DimOp::Min, first, extent.clone()) })
 }
 
 fn sort(site: &mut Site) -> Made<()> {

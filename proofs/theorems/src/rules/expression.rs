@@ -1,6 +1,6 @@
 //! The expressions of rules: calls of operators, lists of axes and dims, conditions.
 
-use super::rule::{Arg, Call, Entry, Node, Operand, Param, rank_of};
+use super::rule::{Arg, Axis, Call, Entry, Node, Operand, Param, rank_of};
 use super::text::{Read, element_type, group_name};
 use relax_semantics::ops::{self, Kind as ParamKind, Literal, bind};
 use relax_syntax::Name;
@@ -172,9 +172,27 @@ impl<'a> Reader<'a> {
             (_, ExprKind::Tuple(items) | ExprKind::List(items)) => {
                 items.iter().map(entry).collect::<Read<_>>().map(Arg::List)
             }
+            (ParamKind::Value, ExprKind::Binary(..)) => dim(expr).map(Arg::Integer),
+            (ParamKind::Value, ExprKind::Name(name)) if self.is_dim(name) => {
+                Ok(Arg::Integer(Dim::Var(name.clone())))
+            }
             (ParamKind::Float | ParamKind::OptionalFloat | ParamKind::Value, _) => self.float(expr),
             _ => dim(expr).map(Arg::Integer),
         }
+    }
+
+    /// Whether a name is that of a dim of some parameter, and of no parameter.
+    fn is_dim(&self, name: &Name) -> bool {
+        let has = |axis: &Axis| {
+            let mut found = false;
+            if let Axis::Dim(dim) = axis {
+                dim.visit_vars(&mut |var| found |= var == name);
+            }
+            found
+        };
+        let has_dim =
+            |param: &Param| matches!(&param.what, Operand::Tensor(axes, _) if axes.iter().any(has));
+        self.params.iter().any(has_dim) && self.params.iter().all(|param| param.name != *name)
     }
 
     fn float(&self, expr: &Expr) -> Read<Arg> {

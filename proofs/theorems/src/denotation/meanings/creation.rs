@@ -53,6 +53,9 @@ fn filled(denoter: &mut Denoter, call: &Call) -> Known<Term> {
             }
         }
         Arg::Float(value) => number(denoter, call, *value),
+        Arg::Integer(dim) if domain(denoter, call)? == Domain::Real => {
+            Ok(Term::Extent(dim.clone()))
+        }
         _ => unknown("a value that is not written out"),
     }
 }

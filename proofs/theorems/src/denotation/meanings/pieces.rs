@@ -1,6 +1,6 @@
 //! Tensors put together and taken apart: conditions on an index say where an element lies.
 
-use super::{Meaning, add, meaning, mul, sub};
+use super::{Meaning, add, is_true, meaning, mul, sub};
 use crate::denotation::denoter::{Denoter, extent, first, tensor};
 use crate::denotation::term::{Known, Term, unknown};
 use crate::rules::rule::{Arg, Axis, Call, Entry, Node};
@@ -133,22 +133,13 @@ fn part_range(denoter: &mut Denoter, whole: &Node, part: usize) -> Known<(usize,
     let whole = extent(&shape[axis]);
     let (begin, end) = match call.arg("indices_or_sections") {
         Arg::Integer(Dim::Int(sections)) if *sections > 0 => {
-            let sections = *sections;
-            let size = Dim::op(DimOp::FloorDiv, whole.clone(), Dim::Int(sections));
-            let (size_times, total) = (mul(size.clone(), Dim::Int(sections)), &whole);
-            if !denoter.equal(&size_times, total) || part >= usize::try_from(sections).unwrap_or(0)
-            {
-                return unknown("parts of different sizes");
-            }
-            let at = i64::try_from(part).unwrap_or(i64::MAX);
-            let place = |n| mul(size.clone(), Dim::Int(n));
-            (place(at), place(at + 1))
+            section(denoter, &whole, *sections, i64::try_from(part).unwrap_or(i64::MAX))?
         }
         Arg::List(cuts) => {
             let mut places = vec![Dim::Int(0)];
             for cut in cuts {
                 let Entry::One(cut) = cut else { return unknown("cuts") };
-                places.push(cut.clone());
+                places.push(clamped(denoter, cut, &whole));
             }
             places.push(whole);
             for pair in places.windows(2) {
@@ -164,6 +155,36 @@ fn part_range(denoter: &mut Denoter, whole: &Node, part: usize) -> Known<(usize,
         _ => return unknown("sections that are not written out"),
     };
     Ok((axis, begin, end))
+}
+
+/// Begin and end of one of so many sections: they are of equal size, or the last one is what is left.
+fn section(denoter: &mut Denoter, whole: &Dim, sections: i64, part: i64) -> Known<(Dim, Dim)> {
+    if part >= sections {
+        return unknown("no such part");
+    }
+    let size = Dim::op(DimOp::FloorDiv, whole.clone(), Dim::Int(sections));
+    if denoter.equal(&mul(size.clone(), Dim::Int(sections)), whole) {
+        let place = |n| mul(size.clone(), Dim::Int(n));
+        return Ok((place(part), place(part + 1)));
+    }
+    let size = Dim::op(DimOp::CeilDiv, whole.clone(), Dim::Int(sections));
+    let place = |n| mul(size.clone(), Dim::Int(n));
+    if !denoter.at_most(place(sections - 1), whole.clone()) {
+        return unknown("sections that may be too large");
+    }
+    Ok((place(part), if part + 1 == sections { whole.clone() } else { place(part + 1) }))
+}
+
+/// A place moved into the axis.
+fn clamped(denoter: &mut Denoter, place: &Dim, extent: &Dim) -> Dim {
+    let mut inside = place.clone();
+    if !denoter.at_most(0, place.clone()) {
+        inside = Dim::op(DimOp::Max, Dim::Int(0), inside);
+    }
+    if !denoter.at_most(place.clone(), extent.clone()) {
+        inside = Dim::op(DimOp::Min, inside, extent.clone());
+    }
+    inside
 }
 
 pub(super) fn part_shape(denoter: &mut Denoter, whole: &Node, part: usize) -> Known<Vec<Axis>> {
@@ -215,17 +236,58 @@ fn cuts(denoter: &mut Denoter, call: &Call) -> Known<Vec<(usize, Dim, Dim, Dim)>
     let mut cuts = Vec::new();
     for (at, axis) in axes.into_iter().enumerate() {
         let (begin, end, stride) = (begins[at].clone(), ends[at].clone(), strides[at].clone());
+        if !denoter.at_most(1, stride.clone()) {
+            return unknown("a slice that may go backwards");
+        }
+        let whole = extent(&shape[axis]);
         let inside = denoter.at_most(0, begin.clone())
             && denoter.at_most(begin.clone(), end.clone())
-            && denoter.at_most(end.clone(), extent(&shape[axis]))
-            && denoter.at_most(1, stride.clone());
-        if !inside {
+            && denoter.at_most(end.clone(), whole.clone());
+        if !inside && is_true(call, "assume_inbound") {
             return unknown("a slice that may leave its axis");
         }
+        let (begin, end) = if inside { (begin, end) } else { kept(denoter, &whole, (begin, end))? };
         let extent = Dim::op(DimOp::CeilDiv, sub(end, begin.clone()), stride.clone());
         cuts.push((axis, begin, stride, extent));
     }
     Ok(cuts)
+}
+
+/// Where a slice begins and ends: an index that is negative counts from the end, and is then clamped. A slice that is empty
+/// ends where it begins, which may be beyond the axis.
+fn kept(denoter: &mut Denoter, whole: &Dim, (begin, end): (Dim, Dim)) -> Known<(Dim, Dim)> {
+    let mut begin = from_front(denoter, whole, begin)?;
+    if !denoter.at_most(0, begin.clone()) {
+        begin = Dim::op(DimOp::Max, begin, Dim::Int(0));
+    }
+    let mut end = from_front(denoter, whole, end)?;
+    if !denoter.at_most(end.clone(), whole.clone()) {
+        end = Dim::op(DimOp::Min, end, whole.clone());
+    }
+    if !denoter.at_most(begin.clone(), end.clone()) {
+        end = Dim::op(DimOp::Max, end, begin.clone());
+    }
+    Ok((begin, end))
+}
+
+/// An index counted from the front, up to what clamping at 0 makes equal.
+fn from_front(denoter: &mut Denoter, whole: &Dim, index: Dim) -> Known<Dim> {
+    if index.as_int().is_some_and(|index| index.unsigned_abs() > 1 << 40) {
+        return unknown("an index that is far beyond the axis");
+    }
+    let wrapped = add(index.clone(), whole.clone());
+    if denoter.at_most(0, index.clone()) {
+        return Ok(index);
+    }
+    if denoter.at_most(index.clone(), -1) {
+        return Ok(wrapped);
+    }
+    // Where it is negative it is before the first element, with the extent added or without.
+    denoter.facts.push();
+    denoter.facts.assume(Claim::new(index.clone(), Relation::AtMost, -1));
+    let is_before = denoter.at_most(wrapped, 0);
+    denoter.facts.pop();
+    if is_before { Ok(index) } else { unknown("an index that may count from the end") }
 }
 
 fn sliced_shape(denoter: &mut Denoter, call: &Call) -> Known<Vec<Axis>> {
@@ -267,16 +329,17 @@ fn repeated(denoter: &mut Denoter, call: &Call, at: &[Dim]) -> Known<Term> {
     denoter.element(x, &index)
 }
 
-/// One number of repeats an axis, for tensors without groups.
+/// One number of repeats an axis, for tensors without groups. Where there are more of one, the other has ones before it.
 fn tiles(denoter: &mut Denoter, call: &Call) -> Known<(Vec<Axis>, Vec<Dim>)> {
-    let shape = denoter.shape(tensor(call, "data")?)?;
-    let repeats = dims_of(call.arg("repeats"))?;
-    let plain = shape.iter().all(|axis| matches!(axis, Axis::Dim(_)));
-    if plain && repeats.len() == shape.len() {
-        Ok((shape, repeats))
-    } else {
-        unknown("not one number of repeats an axis")
+    let mut shape = denoter.shape(tensor(call, "data")?)?;
+    let mut repeats = dims_of(call.arg("repeats"))?;
+    if !shape.iter().all(|axis| matches!(axis, Axis::Dim(_))) {
+        return unknown("tiles of a group of axes");
     }
+    let rank = shape.len().max(repeats.len());
+    shape.splice(0..0, vec![Axis::Dim(Dim::Int(1)); rank - shape.len()]);
+    repeats.splice(0..0, vec![Dim::Int(1); rank - repeats.len()]);
+    Ok((shape, repeats))
 }
 
 fn tiled_shape(denoter: &mut Denoter, call: &Call) -> Known<Vec<Axis>> {
@@ -287,10 +350,12 @@ fn tiled_shape(denoter: &mut Denoter, call: &Call) -> Known<Vec<Axis>> {
 
 fn tiled(denoter: &mut Denoter, call: &Call, at: &[Dim]) -> Known<Term> {
     let (shape, _) = tiles(denoter, call)?;
-    let pairs = shape.iter().zip(at);
+    let x = tensor(call, "data")?;
+    let new = shape.len() - denoter.shape(x)?.len();
+    let pairs = shape.iter().zip(at).skip(new);
     let index: Vec<Dim> =
         pairs.map(|(axis, at)| Dim::op(DimOp::FloorMod, at.clone(), extent(axis))).collect();
-    denoter.element(tensor(call, "data")?, &index)
+    denoter.element(x, &index)
 }
 
 /// The widths before and after each axis of a constant padding.
