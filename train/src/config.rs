@@ -73,7 +73,7 @@ pub struct OptimizerConfig {
 /// How many bytes the adjoint may take, for which dims.
 #[derive(Clone, Debug)]
 pub struct MemoryConfig {
-    /// Bytes.
+    /// Bytes that the storages of the adjoint may take at the same time.
     pub budget: Placed<i64>,
     /// Values of symbolic variables besides those that the rest of the configuration gives, or instead of them.
     pub dims: Vec<(Placed<Name>, i64)>,

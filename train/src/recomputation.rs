@@ -40,7 +40,7 @@ pub struct Recomputing {
 /// What the memory plan of an adjoint takes.
 #[derive(Clone, Debug)]
 pub struct MemoryPlan {
-    /// The adjoint.
+    /// The adjoint, to which the bytes belong with all that it calls.
     pub function: Name,
     /// Into how many segments the function is cut; 1: nothing is computed again.
     pub segments: usize,
