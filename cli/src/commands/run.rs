@@ -131,7 +131,10 @@ fn with_constants(
 ) -> Outcome {
     match (args.backend, args.ranks) {
         (Device::Interp, _) => interpreted(args, program, constants, terminal),
-        (_, Some(ranks)) => ranks::run_compiled(args, ranks.get(), (program, constants), terminal),
+        (_, Some(ranks)) => {
+            let engine = ranks::Engine::Compiled(constants);
+            ranks::run(args, ranks.get(), (program, engine), terminal)
+        }
         (_, None) => {
             let prepared = prepare_with(args, program, constants, terminal)?;
             compiled::run(args, prepared, terminal)
@@ -159,7 +162,8 @@ fn interpreted(
     };
     if let Some(ranks) = args.ranks {
         let options = options.interpreter_options();
-        return ranks::run(args, ranks.get(), (program, &arguments), &options, terminal);
+        let engine = ranks::Engine::Interpreter(&arguments, &options);
+        return ranks::run(args, ranks.get(), (program, engine), terminal);
     }
     terminal.doing(format!("running {}", args.entry));
     let ran = interpret(&program.module, &args.entry, arguments, &options);

@@ -159,7 +159,11 @@ const BUGS: &[Bug] = &[
 ];
 
 /// Whether the edited program agrees with one device for every size.
-fn is_accepted(sharded: &Sharded, text: &str, shapes: fn(usize) -> Vec<Vec<usize>>) -> bool {
+pub(crate) fn is_accepted(
+    sharded: &Sharded,
+    text: &str,
+    shapes: fn(usize) -> Vec<Vec<usize>>,
+) -> bool {
     let program = Program::load(Source::new("edited", text));
     if program.has_errors() {
         return false;

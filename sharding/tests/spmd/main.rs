@@ -5,6 +5,7 @@ mod bugs;
 mod linear;
 mod programs;
 mod refused;
+mod seeded;
 
 use relax_program::frontend::{Program, RunOptions, print, run as run_on_one};
 use relax_semantics::interp::Options;

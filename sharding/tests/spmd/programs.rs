@@ -12,7 +12,7 @@ pub(crate) struct Case {
 /// The meshes of the tests.
 pub(crate) const MESHES: [&str; 5] = ["1", "2", "3", "4", "2, 2"];
 
-type Text = fn(bool) -> &'static str;
+type Text = fn(bool) -> String;
 type Shapes = fn(usize) -> Vec<Vec<usize>>;
 
 const PROGRAMS: &[(&str, Text, Shapes, bool)] = &[
@@ -71,8 +71,8 @@ pub(crate) fn case(name: &str, mesh: &str) -> Case {
 }
 
 /// The figure of the paper with its product as an operator.
-fn paper(two: bool) -> &'static str {
-    if two {
+fn paper(two: bool) -> String {
+    let text = if two {
         r#"def main(x: DTensor(("n", "k"), "f32", "mesh[0]", "S[0], S[1]"), w: DTensor(("k", 4), "f32", "mesh[0]", "S[1], S[0]")) -> DTensor(("n", 4), "f32", "mesh[0]", "S[0], R"):
     y = redistribute(w, "mesh[0]", "R, S[0]")
     z = matmul(x, y)
@@ -82,12 +82,13 @@ fn paper(two: bool) -> &'static str {
         r#"def main(x: DTensor(("n", "k"), "f32", "mesh[0]", "S[1]"), w: DTensor(("k", 4), "f32", "mesh[0]", "S[0]")):
     return matmul(x, w)
 "#
-    }
+    };
+    text.to_owned()
 }
 
 /// A column-parallel product, then a row-parallel one; rows over the first axis of two.
-fn megatron(two: bool) -> &'static str {
-    if two {
+fn megatron(two: bool) -> String {
+    let text = if two {
         r#"def main(x: DTensor(("n", 4), "f32", "mesh[0]", "S[0], R"), a: DTensor((4, "f"), "f32", "mesh[0]", "R, S[1]"), b: DTensor(("f", 4), "f32", "mesh[0]", "R, S[0]")) -> DTensor(("n", 4), "f32", "mesh[0]", "S[0], R"):
     h = relu(matmul(x, a))
     y = matmul(h, b)
@@ -98,12 +99,13 @@ fn megatron(two: bool) -> &'static str {
     h = relu(matmul(x, a))
     return matmul(h, b)
 "#
-    }
+    };
+    text.to_owned()
 }
 
 /// Attention with its projections; heads over the last axis of the mesh.
-fn attention(two: bool) -> &'static str {
-    if two {
+fn attention(two: bool) -> String {
+    let text = if two {
         r#"def main(x: Tensor(("n", 4), "f32"), q: DTensor(("h", 4, 2), "f32", "mesh[0]", "R, S[0]"), k: DTensor(("h", 4, 2), "f32", "mesh[0]", "R, S[0]"), v: DTensor(("h", 4, 2), "f32", "mesh[0]", "R, S[0]"), o: DTensor(("h", 2, 4), "f32", "mesh[0]", "R, S[0]")):
     scores = matmul(matmul(x, q), permute_dims(matmul(x, k), axes=[0, 2, 1]))
     each = matmul(matmul(softmax(scores, axis=-1), matmul(x, v)), o)
@@ -115,58 +117,46 @@ fn attention(two: bool) -> &'static str {
     each = matmul(matmul(softmax(scores, axis=-1), matmul(x, v)), o)
     return sum(each, axis=[0])
 "#
-    }
+    };
+    text.to_owned()
 }
 
 /// Attention whose projections are matrices: heads are split off their columns, and merged before the last product.
-fn twelve_heads(two: bool) -> &'static str {
-    if two {
-        r#"def main(x: DTensor(("n", 8), "f32", "mesh[0]", "S[0], R"), q: DTensor((8, 24), "f32", "mesh[0]", "R, S[1]"), k: DTensor((8, 24), "f32", "mesh[0]", "R, S[1]"), v: DTensor((8, 24), "f32", "mesh[0]", "R, S[1]"), o: DTensor((24, 8), "f32", "mesh[0]", "R, S[0]")):
-    n = sym_var()
-    qs = permute_dims(reshape(matmul(x, q), shape(n, 12, 2)), axes=[1, 0, 2])
-    ks = permute_dims(reshape(matmul(x, k), shape(n, 12, 2)), axes=[1, 2, 0])
-    vs = permute_dims(reshape(matmul(x, v), shape(n, 12, 2)), axes=[1, 0, 2])
-    heads = matmul(softmax(matmul(qs, ks), axis=-1), vs)
-    return matmul(reshape(permute_dims(heads, axes=[1, 0, 2]), shape(n, 24)), o)
-"#
+fn heads_of_matrices(two: bool, heads: usize) -> String {
+    let columns = 2 * heads;
+    let (x, by_columns, by_rows) = if two {
+        (r#"DTensor(("n", 8), "f32", "mesh[0]", "S[0], R")"#, "R, S[1]", "R, S[0]")
     } else {
-        r#"def main(x: Tensor(("n", 8), "f32"), q: DTensor((8, 24), "f32", "mesh[0]", "S[1]"), k: DTensor((8, 24), "f32", "mesh[0]", "S[1]"), v: DTensor((8, 24), "f32", "mesh[0]", "S[1]"), o: DTensor((24, 8), "f32", "mesh[0]", "S[0]")):
+        (r#"Tensor(("n", 8), "f32")"#, "S[1]", "S[0]")
+    };
+    let cut = |dims: &str, layout| format!(r#"DTensor(({dims}), "f32", "mesh[0]", "{layout}")"#);
+    let (w, o) =
+        (cut(&format!("8, {columns}"), by_columns), cut(&format!("{columns}, 8"), by_rows));
+    format!(
+        r#"def main(x: {x}, q: {w}, k: {w}, v: {w}, o: {o}):
     n = sym_var()
-    qs = permute_dims(reshape(matmul(x, q), shape(n, 12, 2)), axes=[1, 0, 2])
-    ks = permute_dims(reshape(matmul(x, k), shape(n, 12, 2)), axes=[1, 2, 0])
-    vs = permute_dims(reshape(matmul(x, v), shape(n, 12, 2)), axes=[1, 0, 2])
+    qs = permute_dims(reshape(matmul(x, q), shape(n, {heads}, 2)), axes=[1, 0, 2])
+    ks = permute_dims(reshape(matmul(x, k), shape(n, {heads}, 2)), axes=[1, 2, 0])
+    vs = permute_dims(reshape(matmul(x, v), shape(n, {heads}, 2)), axes=[1, 0, 2])
     heads = matmul(softmax(matmul(qs, ks), axis=-1), vs)
-    return matmul(reshape(permute_dims(heads, axes=[1, 0, 2]), shape(n, 24)), o)
+    return matmul(reshape(permute_dims(heads, axes=[1, 0, 2]), shape(n, {columns})), o)
 "#
-    }
+    )
 }
 
-/// The same with heads that no number of ranks divides.
-fn five_heads(two: bool) -> &'static str {
-    if two {
-        r#"def main(x: DTensor(("n", 8), "f32", "mesh[0]", "S[0], R"), q: DTensor((8, 10), "f32", "mesh[0]", "R, S[1]"), k: DTensor((8, 10), "f32", "mesh[0]", "R, S[1]"), v: DTensor((8, 10), "f32", "mesh[0]", "R, S[1]"), o: DTensor((10, 8), "f32", "mesh[0]", "R, S[0]")):
-    n = sym_var()
-    qs = permute_dims(reshape(matmul(x, q), shape(n, 5, 2)), axes=[1, 0, 2])
-    ks = permute_dims(reshape(matmul(x, k), shape(n, 5, 2)), axes=[1, 2, 0])
-    vs = permute_dims(reshape(matmul(x, v), shape(n, 5, 2)), axes=[1, 0, 2])
-    heads = matmul(softmax(matmul(qs, ks), axis=-1), vs)
-    return matmul(reshape(permute_dims(heads, axes=[1, 0, 2]), shape(n, 10)), o)
-"#
-    } else {
-        r#"def main(x: Tensor(("n", 8), "f32"), q: DTensor((8, 10), "f32", "mesh[0]", "S[1]"), k: DTensor((8, 10), "f32", "mesh[0]", "S[1]"), v: DTensor((8, 10), "f32", "mesh[0]", "S[1]"), o: DTensor((10, 8), "f32", "mesh[0]", "S[0]")):
-    n = sym_var()
-    qs = permute_dims(reshape(matmul(x, q), shape(n, 5, 2)), axes=[1, 0, 2])
-    ks = permute_dims(reshape(matmul(x, k), shape(n, 5, 2)), axes=[1, 2, 0])
-    vs = permute_dims(reshape(matmul(x, v), shape(n, 5, 2)), axes=[1, 0, 2])
-    heads = matmul(softmax(matmul(qs, ks), axis=-1), vs)
-    return matmul(reshape(permute_dims(heads, axes=[1, 0, 2]), shape(n, 10)), o)
-"#
-    }
+/// By two, three and four ranks.
+fn twelve_heads(two: bool) -> String {
+    heads_of_matrices(two, 12)
+}
+
+/// No number of ranks divides them.
+fn five_heads(two: bool) -> String {
+    heads_of_matrices(two, 5)
 }
 
 /// Attention without a sum over heads: bit for bit.
-fn heads(two: bool) -> &'static str {
-    if two {
+fn heads(two: bool) -> String {
+    let text = if two {
         r#"def main(x: Tensor(("n", 4), "f32"), q: DTensor(("h", 4, 2), "f32", "mesh[0]", "S[0], R"), k: DTensor(("h", 4, 2), "f32", "mesh[0]", "S[0], R"), v: DTensor(("h", 4, 2), "f32", "mesh[0]", "S[0], R")) -> DTensor(("h", "n", 2), "f32", "mesh[0]", "S[0], S[1]"):
     scores = matmul(matmul(x, q), permute_dims(matmul(x, k), axes=[0, 2, 1]))
     each = matmul(softmax(scores, axis=-1), matmul(x, v))
@@ -177,12 +167,13 @@ fn heads(two: bool) -> &'static str {
     scores = matmul(matmul(x, q), permute_dims(matmul(x, k), axes=[0, 2, 1]))
     return matmul(softmax(scores, axis=-1), matmul(x, v))
 "#
-    }
+    };
+    text.to_owned()
 }
 
 /// Gradient of a weight: a sum over rows that ranks share.
-fn data_parallel(two: bool) -> &'static str {
-    if two {
+fn data_parallel(two: bool) -> String {
+    let text = if two {
         r#"def main(x: DTensor(("n", 4), "f32", "mesh[0]", "S[0], R"), w: Tensor((4, 3), "f32")) -> DTensor((3,), "f32", "mesh[0]", "R, S[0]"):
     total = sum(matmul(x, w), axis=[0])
     return redistribute(total, "mesh[0]", "R, S[0]")
@@ -192,12 +183,13 @@ fn data_parallel(two: bool) -> &'static str {
     y = matmul(x, w)
     return sum(add(y, y), axis=[0])
 "#
-    }
+    };
+    text.to_owned()
 }
 
 /// Normalization with its rows cut.
-fn norm(two: bool) -> &'static str {
-    if two {
+fn norm(two: bool) -> String {
+    let text = if two {
         r#"def main(x: DTensor(("n", 8), "f32", "mesh[0]", "R, S[0]"), w: Tensor((8,), "f32")) -> DTensor(("n", 8), "f32", "mesh[0]", "R, S[0]"):
     y = rms_norm(x, w, axes=[-1])
     return redistribute(y, "mesh[0]", "R, S[0]")
@@ -206,12 +198,13 @@ fn norm(two: bool) -> &'static str {
         r#"def main(x: DTensor(("n", 8), "f32", "mesh[0]", "S[0]"), w: Tensor((8,), "f32")):
     return add(rms_norm(x, w, axes=[-1]), x)
 "#
-    }
+    };
+    text.to_owned()
 }
 
 /// Columns cut where whole rows are wanted, and the other way round.
-fn exchange(two: bool) -> &'static str {
-    if two {
+fn exchange(two: bool) -> String {
+    let text = if two {
         r#"def main(x: DTensor(("n", "m"), "f32", "mesh[0]", "S[1], S[0]"), b: Tensor(("m",), "f32")) -> DTensor(("n", "m"), "f32", "mesh[0]", "S[0], S[1]"):
     y = add(x, b)
     z = redistribute(y, "mesh[0]", "S[0], S[1]")
@@ -223,5 +216,6 @@ fn exchange(two: bool) -> &'static str {
     z = redistribute(y, "mesh[0]", "S[0]")
     return z
 "#
-    }
+    };
+    text.to_owned()
 }

@@ -5,7 +5,7 @@ use super::super::constants::Constants;
 use super::super::kernel_check;
 use super::super::opt::failed_run;
 use super::arguments::Inputs;
-use super::compiled::{limits, target};
+use super::compiled::{limits, target, unloadable};
 use super::{Ran, entry, finish, size};
 use crate::args::RunArgs;
 use crate::exit::{Failure, Outcome};
@@ -45,12 +45,19 @@ pub(super) fn refuse(args: &RunArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Runs all ranks on their shards of the arguments in the interpreter, and puts the result together.
+/// How ranks run.
+pub(super) enum Engine<'a> {
+    /// In the interpreter, with these arguments.
+    Interpreter(&'a [Value], &'a Options),
+    /// Compiled, with these constants.
+    Compiled(Constants),
+}
+
+/// Runs all ranks on their shards of the arguments, and puts the result together.
 pub(super) fn run(
     args: &RunArgs,
     ranks: usize,
-    (program, arguments): (&Program, &[Value]),
-    options: &Options,
+    (program, engine): (&Program, Engine<'_>),
     terminal: &mut Terminal,
 ) -> Outcome {
     entry(&program.module, &args.entry)?;
@@ -59,34 +66,31 @@ pub(super) fn run(
         Err(failed) => return failed_run(&failed, program, terminal),
     };
     let function = entry(&module, &args.entry)?;
-    let Sharded { plan, local } = match sharded(&module, function, ranks)? {
+    let sharded = match sharded(&module, function, ranks)? {
         Ok(sharded) => sharded,
         Err(refused) => return Ok(show_diagnostics(terminal, &program.source, &[refused])),
     };
-    terminal.doing(format!("running {} on {ranks} ranks", args.entry));
-    let ran = run_ranks(function, &plan, &local, arguments, options);
+    let ran = match engine {
+        Engine::Interpreter(arguments, options) => {
+            terminal.doing(format!("running {} on {ranks} ranks", args.entry));
+            run_ranks(function, &sharded.plan, &sharded.local, arguments, options)
+        }
+        Engine::Compiled(constants) => {
+            compiled(args, (program, function), sharded, constants, terminal)?
+        }
+    };
     finished(args, (program, function), (ran, ranks), terminal)
 }
 
-/// The same with a compiled local program.
-pub(super) fn run_compiled(
+/// Runs the compiled local program.
+fn compiled(
     args: &RunArgs,
-    ranks: usize,
-    (program, constants): (&Program, Constants),
+    (program, function): (&Program, &Function),
+    Sharded { plan, local }: Sharded,
+    Constants { externals, parameters }: Constants,
     terminal: &mut Terminal,
-) -> Outcome {
-    entry(&program.module, &args.entry)?;
-    let module = match inlined(&program.module, &args.entry) {
-        Ok(module) => module,
-        Err(failed) => return failed_run(&failed, program, terminal),
-    };
-    let function = entry(&module, &args.entry)?;
-    let Sharded { plan, local } = match sharded(&module, function, ranks)? {
-        Ok(sharded) => sharded,
-        Err(refused) => return Ok(show_diagnostics(terminal, &program.source, &[refused])),
-    };
+) -> Result<RanOnAll, Failure> {
     let max_bytes = size("--max-memory", &args.max_memory)?;
-    let Constants { externals, parameters } = constants;
     let arguments = Inputs::new(args, function, max_bytes)?.read(&parameters)?;
     // Places of the local program are those of the program that it was made of.
     let local = Program {
@@ -104,12 +108,11 @@ pub(super) fn run_compiled(
         ops::Limits { tensor_bytes: max_bytes, total_bytes: max_bytes, ..ops::Limits::default() };
     let machines = Ranks::load(&image, &plan.axes.mesh, limits(args)?, &of_operators);
     let machines = machines.map_err(|error| match error {
-        RanksError::Load(error) => super::compiled::unloadable(error, &program.source.name),
+        RanksError::Load(error) => unloadable(error, &program.source.name),
         RanksError::Programs(why) => Failure::usage(why),
     })?;
-    terminal.doing(format!("running {} on {ranks} ranks", args.entry));
-    let ran = run_by(function, &plan, &arguments, |given| machines.call(&args.entry, given));
-    finished(args, (program, function), (ran, ranks), terminal)
+    terminal.doing(format!("running {} on all ranks", args.entry));
+    Ok(run_by(function, &plan, &arguments, |given| machines.call(&args.entry, given)))
 }
 
 /// The local program, or why there is none, as a diagnostic of the program.
