@@ -5,6 +5,7 @@
 
 pub mod annotated;
 mod calls;
+pub mod data;
 pub mod layout;
 pub mod lower;
 pub mod movement;

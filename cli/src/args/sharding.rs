@@ -15,9 +15,12 @@ pub(crate) struct ShardArgs {
     /// The function that is sharded
     #[arg(long, default_value = "main")]
     pub(crate) entry: String,
-    /// Other extents of the mesh, as many as it has axes
+    /// Other extents of the mesh, as many as it has axes; a program without a mesh gets one
     #[arg(long, value_name = "2x4")]
     pub(crate) mesh: Option<String>,
+    /// Cut the parameters with this dim along it, over the first axis of the mesh
+    #[arg(long, value_name = "DIM")]
+    pub(crate) data: Option<String>,
     /// Print the local program
     #[arg(long)]
     pub(crate) local: bool,

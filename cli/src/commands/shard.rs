@@ -11,12 +11,15 @@ use crate::terminal::Terminal;
 use relax_driver::ranks::inlined;
 use relax_program::frontend::{Program, print};
 use relax_sharding::annotated::annotated;
+use relax_sharding::data::cut_along;
 use relax_sharding::layout::text;
 use relax_sharding::movement::Movement;
 use relax_sharding::propagate::{Plan, Step};
 use relax_sharding::{Sharded, shard as sharded};
 use relax_symbolic::Prover;
 use relax_syntax::Name;
+use relax_syntax::dim::Dim;
+use relax_syntax::facts::Facts;
 use relax_syntax::ir::{AttrValue, Function, Module};
 use relax_syntax::span::Source;
 use serde_json::{Value, json};
@@ -34,6 +37,11 @@ pub(super) fn shard(args: &ShardArgs, terminal: &mut Terminal) -> Outcome {
         None => program.module.clone(),
     };
     entry(&module, &args.entry)?;
+    let module = match &args.data {
+        Some(dim) => cut_along(&module, &args.entry, &Name::new(dim))
+            .map_err(|why| Failure::usage(format!("--data {dim}: {why}")))?,
+        None => module,
+    };
     let module = match inlined(&module, &args.entry) {
         Ok(module) => module,
         Err(failed) => return failed_run(&failed, &program, terminal),
@@ -66,7 +74,7 @@ pub(super) fn shard(args: &ShardArgs, terminal: &mut Terminal) -> Outcome {
     Ok(Exit::Fine)
 }
 
-/// The module with other extents of its mesh.
+/// The module with other extents of its mesh, or with a mesh.
 fn with_mesh(program: &Program, extents: &str) -> Result<Module, Failure> {
     let wrong = |why: &str| Failure::usage(format!("--mesh {extents}: {why}"));
     let parts =
@@ -74,9 +82,15 @@ fn with_mesh(program: &Program, extents: &str) -> Result<Module, Failure> {
     let parts = parts.collect::<Option<Vec<i64>>>();
     let parts = parts.ok_or_else(|| wrong("expected extents of at least 1, such as 2x4"))?;
     let mut module = program.module.clone();
+    let each: Vec<String> = parts.iter().map(ToString::to_string).collect();
+    let extents = AttrValue::Str(each.join(", ").into());
     let mut meshes = module.attrs.iter_mut().filter(|(name, _)| name.starts_with("mesh["));
     let (Some((_, own)), None) = (meshes.next(), meshes.next()) else {
-        return Err(wrong("the program must declare one mesh"));
+        if module.attrs.iter().any(|(name, _)| name.starts_with("mesh[")) {
+            return Err(wrong("the program declares more than one mesh"));
+        }
+        module.attrs.insert(0, ("mesh[0]".into(), extents));
+        return Ok(module);
     };
     let axes = match own {
         AttrValue::Str(text) => text.split(',').count(),
@@ -85,8 +99,7 @@ fn with_mesh(program: &Program, extents: &str) -> Result<Module, Failure> {
     if axes != parts.len() {
         return Err(wrong(&format!("the mesh of the program has {axes} axes")));
     }
-    let each: Vec<String> = parts.iter().map(ToString::to_string).collect();
-    *own = AttrValue::Str(each.join(", ").into());
+    *own = extents;
     Ok(module)
 }
 
@@ -174,13 +187,18 @@ fn explained(plan: &Plan, function: &Function, source: &Source) -> String {
             let _ = writeln!(shown, "  {name} along axis {axis}: {} bytes", movement.bytes);
         }
     }
-    let _ = writeln!(shown, "all ranks together send {} bytes", plan.bytes());
+    let _ = writeln!(shown, "all ranks together send {} bytes", total(plan));
     if !plan.samples.is_empty() {
         let sizes: Vec<String> =
             plan.samples.iter().map(|(name, size)| format!("{name} = {size}")).collect();
         let _ = writeln!(shown, "costs were compared at {}", sizes.join(", "));
     }
     shown
+}
+
+/// Bytes that all ranks send, terms alike together.
+fn total(plan: &Plan) -> Dim {
+    Prover::new().simplify(&plan.bytes())
 }
 
 fn object(plan: &Plan, function: &Function, source: &Source) -> Value {
@@ -209,7 +227,7 @@ fn object(plan: &Plan, function: &Function, source: &Source) -> Value {
         "extents": plan.axes.mesh.extents,
         "values": values(plan, function).into_iter().map(value).collect::<Vec<_>>(),
         "redistributions": moves(plan, function, source).iter().map(moved).collect::<Vec<_>>(),
-        "bytes": plan.bytes().to_string(),
+        "bytes": total(plan).to_string(),
         "samples": plan.samples.iter().map(|(name, size)| (name.to_string(), *size)).collect::<BTreeMap<_, _>>(),
         "all_layouts_compared": !plan.is_truncated,
         "proof": PROOF,

@@ -37,6 +37,7 @@ const RUNS: &[&[&str]] = &[
     &["grad", "loss.rx"],
     &["shard", "shards.rx"],
     &["shard", "shards.rx", "--explain", "--local", "--mesh", "3"],
+    &["shard", "loss.rx", "--mesh", "3", "--data", "n"],
     &["run", "shards.rx", "--ranks", "2", "--input", "x=ones(3)"],
     &["run", "shards.rx", "--ranks", "2", "--backend", "cpu", "--input", "x=ones(3)"],
     &["rewrite", "p.rx"],

@@ -2,6 +2,7 @@
 
 mod agree;
 mod bugs;
+mod data;
 mod linear;
 mod programs;
 mod refused;
