@@ -28,6 +28,8 @@ use thiserror::Error;
 pub struct Ranks {
     mesh: Mesh,
     modules: Vec<OfRank>,
+    /// Held by the call that runs: each machine takes part in one at a time.
+    calls: Mutex<()>,
 }
 
 /// What one rank runs.
@@ -63,18 +65,18 @@ impl Ranks {
     ) -> Result<Self, RanksError> {
         let bytes = image.to_bytes();
         let workers: usize = mesh.extents.iter().product();
-        let all = std::thread::available_parallelism().map_or(1, usize::from);
-        let threads =
-            if limits.threads == 0 { (all / workers.max(1)).max(1) } else { limits.threads };
-        let load = |_| {
-            let module = Module::load_with(&bytes, Limits { threads, ..limits })?;
-            OfRank::new(module, of_operators)
+        let load = |threads| Module::load_with(&bytes, Limits { threads, ..limits });
+        let threads = match limits.threads {
+            // What the machine, or the environment, gives one module.
+            0 => (load(0)?.threads() / workers.max(1)).max(1),
+            given => given,
         };
-        let modules = (0..workers).map(load).collect::<Result<_, _>>()?;
-        Ok(Self { mesh: mesh.clone(), modules })
+        let modules = (0..workers).map(|_| OfRank::new(load(threads)?, of_operators));
+        let modules = modules.collect::<Result<_, _>>()?;
+        Ok(Self { mesh: mesh.clone(), modules, calls: Mutex::new(()) })
     }
 
-    /// Calls a function on every rank, with the arguments of each.
+    /// Calls a function on every rank, with the arguments of each. Calls from several threads run one after the other.
     ///
     /// # Errors
     /// Where there is no such function, or the mesh has too many workers.
@@ -83,6 +85,7 @@ impl Ranks {
     /// Where there is not one list of arguments for each rank.
     pub fn call(&self, function: &str, given: Vec<Vec<Value>>) -> Result<Vec<RanRank>, Stop> {
         assert_eq!(given.len(), self.modules.len(), "invariant: one list of arguments a rank");
+        let _one = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
         let given = self.modules.iter().zip(given).collect();
         on_all(&self.mesh, given, |rank, (of_rank, arguments): (&OfRank, Vec<Value>)| {
             let result = of_rank.call(rank, function, &arguments);
