@@ -7,7 +7,7 @@ use relax_program::signature::Dims;
 use relax_syntax::Name;
 use relax_syntax::ir::Function;
 use relax_syntax::suggest::hint;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// The budget for the greatest batches and windows, and for the dims that the configuration names.
 pub(crate) fn budget(
@@ -15,7 +15,8 @@ pub(crate) fn budget(
     memory: &MemoryConfig,
     function: &Function,
 ) -> Result<Budget, ConfigError> {
-    let known = symbolic_variables(function);
+    let bound = function.dims.iter().filter(|dim| dim.in_signature);
+    let known: Vec<&str> = bound.map(|dim| dim.name.as_str()).collect();
     let cuts = config.data.batch.iter().chain(&config.data.length);
     let greatest = cuts.map(|cut| {
         let size = cut.sizes.iter().max().copied().unwrap_or(0);
@@ -24,27 +25,16 @@ pub(crate) fn budget(
     let mut dims: BTreeMap<Name, i64> = config.dims.clone();
     dims.extend(greatest);
     for (name, value) in &memory.dims {
-        if !known.contains(&name.value) {
-            let names: Vec<&str> = known.iter().map(Name::as_str).collect();
+        if !known.contains(&name.value.as_str()) {
             let message = format!(
                 "no parameter of `{}` has the symbolic variable `{}` (`memory.dims`)",
                 function.name, name.value
             );
-            return Err(ConfigError::new(name.span, message).with_help(hint(&name.value, &names)));
+            return Err(ConfigError::new(name.span, message).with_help(hint(&name.value, &known)));
         }
         dims.insert(name.value.clone(), *value);
     }
     Ok(Budget { bytes: memory.budget.value, dims })
-}
-
-fn symbolic_variables(function: &Function) -> BTreeSet<Name> {
-    let mut found = BTreeSet::new();
-    for &param in &function.lambda.params {
-        function.param_annotation(param).visit_dims(&mut |dim| {
-            dim.visit_vars(&mut |name| _ = found.insert(name.clone()));
-        });
-    }
-    found
 }
 
 /// Why there is no adjoint, at the place of the budget where it is the reason.

@@ -1,6 +1,6 @@
 //! Adjoints within a budget of memory: they keep it, measured as planned, for all dims as the formula says, and give the same bits.
 
-use super::folder::{Folder, refusal};
+use super::folder::{Folder, Mistake, refusal, refuse_edits};
 use ndarray::{ArrayD, IxDyn};
 use relax_driver::differential::called;
 use relax_driver::{Bound, Target, compile};
@@ -20,7 +20,7 @@ use relax_syntax::Name;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::Module;
 use relax_syntax::span::Source;
-use relax_train::{Budget, BudgetError, Recomputing, TrainError, differentiated_within};
+use relax_train::{Budget, BudgetError, Recomputing, differentiated_within};
 
 /// Layers whose results the adjoint needs.
 const PROGRAM: &str = r#"
@@ -214,7 +214,7 @@ fn a_run_within_a_budget_is_the_same_run() {
 }
 
 /// Edits of the configuration, what is said, and the text at the place.
-const EDITS: &[(&str, &str, &str, &str)] = &[
+const EDITS: &[Mistake] = &[
     ("\"2M\"", "1000", "`memory.budget`: the adjoint takes at least ", "1000"),
     (
         "\"2M\"",
@@ -247,16 +247,7 @@ const EDITS: &[(&str, &str, &str, &str)] = &[
 
 #[test]
 fn budgets_of_runs_that_cannot_be_kept_are_refused() {
-    for (from, to, expected, place) in EDITS {
-        let folder = folder();
-        folder.edit(from, to);
-        let error = folder.session().err().unwrap_or_else(|| panic!("{to}: no error"));
-        let TrainError::Config(error) = error else { panic!("{to}: {error}") };
-        assert!(error.message.starts_with(expected), "{to}: {}", error.message);
-        let text = CONFIG.replacen(from, to, 1);
-        let found = &text[error.span.start as usize..error.span.end as usize];
-        assert_eq!(found, *place, "{to}: {}", error.message);
-    }
+    refuse_edits(folder, CONFIG, EDITS);
 }
 
 /// The second step is greater than the budget is for.

@@ -135,6 +135,23 @@ impl Folder {
     }
 }
 
+/// An edit of a configuration, from and to, how the message begins, and the text at its place.
+pub(crate) type Mistake = (&'static str, &'static str, &'static str, &'static str);
+
+/// Demands that each edit of the configuration of a folder is refused at its place.
+pub(crate) fn refuse_edits(folder: impl Fn() -> Folder, config: &str, edits: &[Mistake]) {
+    for (from, to, expected, place) in edits {
+        let folder = folder();
+        folder.edit(from, to);
+        let error = folder.session().err().unwrap_or_else(|| panic!("{to}: no error"));
+        let TrainError::Config(error) = error else { panic!("{to}: {error}") };
+        assert!(error.message.starts_with(expected), "{to}: {}", error.message);
+        let text = config.replacen(from, to, 1);
+        let found = &text[error.span.start as usize..error.span.end as usize];
+        assert_eq!(found, *place, "{to}: {}", error.message);
+    }
+}
+
 /// What is said of a failure.
 pub(crate) fn refusal<T>(result: Result<T, TrainError>) -> String {
     match result {

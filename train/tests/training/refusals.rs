@@ -1,13 +1,13 @@
 //! Wrong configurations and data: each has an error that says what is wrong and, in a configuration, where.
 
-use super::folder::{CONFIG, Folder, refusal};
+use super::folder::{CONFIG, Folder, Mistake, refusal, refuse_edits};
 use ndarray::{ArrayD, IxDyn};
 use relax_semantics::tensor::{Number, Tensor};
 use relax_syntax::dtype::DType;
 use relax_train::TrainError;
 
 /// Edits of the configuration, what is said, and the text at the place.
-const EDITS: &[(&str, &str, &str, &str)] = &[
+const EDITS: &[Mistake] = &[
     ("steps = 12", "stepz = 12", "`steps` is missing: an integer of at least 1", "\n"),
     ("seed = 3", "sed = 3", "`sed` is no key of a configuration", "sed"),
     ("rate = 0.1", "rate = 0.1\nrat = 1", "`optimizer.rat` is no key of a configuration", "rat"),
@@ -122,16 +122,7 @@ const EDITS: &[(&str, &str, &str, &str)] = &[
 
 #[test]
 fn mistakes_in_configurations_have_a_place() {
-    for (from, to, expected, place) in EDITS {
-        let folder = Folder::new();
-        folder.edit(from, to);
-        let error = folder.session().err().unwrap_or_else(|| panic!("{to}: no error"));
-        let TrainError::Config(error) = error else { panic!("{to}: {error}") };
-        assert!(error.message.starts_with(expected), "{to}: {}", error.message);
-        let text = CONFIG.replacen(from, to, 1);
-        let found = &text[error.span.start as usize..error.span.end as usize];
-        assert_eq!(found, *place, "{to}: {}", error.message);
-    }
+    refuse_edits(Folder::new, CONFIG, EDITS);
 }
 
 /// A text of one's own: what is no optimizer is refused before the first step.
