@@ -10,7 +10,6 @@ use relax_sharding::annotated::annotated;
 use relax_sharding::{Sharded, shard as sharded};
 use relax_symbolic::Prover;
 use relax_syntax::Name;
-use relax_syntax::facts::Facts;
 use std::collections::BTreeMap;
 
 /// The text with layouts, that of each rank, the bytes that all ranks send as an expression of dims, the sizes at which costs were
@@ -63,6 +62,6 @@ fn planned(
         .map_err(|refused| Failure::program(&program.source, &[refused]))?;
     let text = print(&annotated(&module, function, &plan));
     let samples = plan.samples.iter().map(|(name, size)| (name.to_string(), *size)).collect();
-    let bytes = Prover::new().simplify(&plan.bytes());
+    let bytes = plan.bytes(&mut Prover::new());
     Ok((text, print(&local), bytes.to_string(), samples, !plan.is_truncated))
 }

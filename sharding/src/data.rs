@@ -1,9 +1,11 @@
 //! Data parallelism of a program without layouts: the parameters with a dim, such as the number of examples, are cut along it.
 
+use crate::layout::declared_meshes;
+use relax_semantics::check::mesh_extents;
 use relax_syntax::Name;
 use relax_syntax::annotation::{Annotation, Distributed, Placement};
 use relax_syntax::dim::Dim;
-use relax_syntax::ir::{AttrValue, Definition, Module, VarId};
+use relax_syntax::ir::{Definition, Module, VarId};
 
 /// The module in which each parameter of a function that has `dim` as one of its dims, and no layout, is cut at the first such axis
 /// along the first axis of the module's mesh.
@@ -11,15 +13,11 @@ use relax_syntax::ir::{AttrValue, Definition, Module, VarId};
 /// # Errors
 /// Where the module does not declare one mesh, there is no such function, or none of its parameters has the dim.
 pub fn cut_along(module: &Module, function: &str, dim: &Name) -> Result<Module, String> {
-    let mut meshes = module.attrs.iter().filter(|(name, _)| name.starts_with("mesh["));
-    let (Some((mesh, extents)), None) = (meshes.next(), meshes.next()) else {
+    let [mesh] = declared_meshes(module)[..] else {
         return Err("the program must declare one mesh".to_owned());
     };
-    let axes = match extents {
-        AttrValue::Str(text) => text.split(',').count(),
-        _ => 1,
-    };
-    let (mesh, mut result) = (mesh.clone(), module.clone());
+    let axes = mesh_extents(module, mesh)?.len();
+    let mut result = module.clone();
     let own = result.definitions.iter_mut().find_map(|definition| match definition {
         Definition::Graph(own) if own.name == *function => Some(own),
         _ => None,

@@ -82,6 +82,12 @@ impl Axes {
     }
 }
 
+/// The meshes that a module declares.
+#[must_use]
+pub fn declared_meshes(module: &Module) -> Vec<&Name> {
+    module.attrs.iter().map(|(name, _)| name).filter(|name| name.starts_with("mesh[")).collect()
+}
+
 /// A layout as text, such as `S[0], R`.
 #[must_use]
 pub fn text(layout: &[Placement]) -> String {

@@ -1,6 +1,6 @@
 //! What a function says of its layouts: the mesh, the calls that ask for a layout, and what is supported.
 
-use crate::layout::Layout;
+use crate::layout::{Layout, declared_meshes};
 use crate::propagate::{SAMPLE, refused};
 use relax_semantics::ops::{lookup, passed};
 use relax_syntax::Name;
@@ -31,10 +31,9 @@ pub(crate) fn mesh_of(module: &Module, function: &Function) -> Result<Name, Diag
             note(&mesh);
         }
     }
-    let declared = module.attrs.iter().filter(|(name, _)| name.starts_with("mesh["));
-    match (&meshes[..], declared.count()) {
+    match (&meshes[..], &declared_meshes(module)[..]) {
         ([mesh], _) => Ok(mesh.clone()),
-        ([], 1) => Ok("mesh[0]".into()),
+        ([], [mesh]) => Ok((*mesh).clone()),
         ([], _) => Err(refused(function.span, "no tensor of it is distributed over a mesh")),
         _ => Err(refused(
             function.span,

@@ -89,14 +89,15 @@ impl Plan {
         })
     }
 
-    /// Bytes that all ranks send together.
+    /// Bytes that all ranks send together, terms alike in one.
     #[must_use]
-    pub fn bytes(&self) -> Dim {
+    pub fn bytes(&self, facts: &mut dyn Facts) -> Dim {
         let each = self
             .moves()
             .flat_map(|(_, movements)| movements)
             .map(|movement| movement.bytes.clone());
-        each.reduce(|a, b| Dim::op(DimOp::Add, a, b)).unwrap_or(Dim::Int(0))
+        let sum = each.reduce(|a, b| Dim::op(DimOp::Add, a, b)).unwrap_or(Dim::Int(0));
+        facts.simplify(&sum)
     }
 }
 

@@ -10,16 +10,15 @@ use crate::report::show_diagnostics;
 use crate::terminal::Terminal;
 use relax_driver::ranks::inlined;
 use relax_program::frontend::{Program, print};
+use relax_semantics::check::mesh_extents;
 use relax_sharding::annotated::annotated;
 use relax_sharding::data::cut_along;
-use relax_sharding::layout::text;
+use relax_sharding::layout::{declared_meshes, text};
 use relax_sharding::movement::Movement;
 use relax_sharding::propagate::{Plan, Step};
 use relax_sharding::{Sharded, shard as sharded};
 use relax_symbolic::Prover;
 use relax_syntax::Name;
-use relax_syntax::dim::Dim;
-use relax_syntax::facts::Facts;
 use relax_syntax::ir::{AttrValue, Function, Module};
 use relax_syntax::span::Source;
 use serde_json::{Value, json};
@@ -84,22 +83,19 @@ fn with_mesh(program: &Program, extents: &str) -> Result<Module, Failure> {
     let mut module = program.module.clone();
     let each: Vec<String> = parts.iter().map(ToString::to_string).collect();
     let extents = AttrValue::Str(each.join(", ").into());
-    let mut meshes = module.attrs.iter_mut().filter(|(name, _)| name.starts_with("mesh["));
-    let (Some((_, own)), None) = (meshes.next(), meshes.next()) else {
-        if module.attrs.iter().any(|(name, _)| name.starts_with("mesh[")) {
-            return Err(wrong("the program declares more than one mesh"));
+    match declared_meshes(&program.module)[..] {
+        [] => module.attrs.insert(0, ("mesh[0]".into(), extents)),
+        [mesh] => {
+            // What is no mesh has no axes to compare.
+            let axes = mesh_extents(&module, mesh).map_or(parts.len(), |extents| extents.len());
+            if axes != parts.len() {
+                return Err(wrong(&format!("the mesh of the program has {axes} axes")));
+            }
+            let own = module.attrs.iter_mut().filter(|(name, _)| name == mesh);
+            own.for_each(|(_, own)| *own = extents.clone());
         }
-        module.attrs.insert(0, ("mesh[0]".into(), extents));
-        return Ok(module);
-    };
-    let axes = match own {
-        AttrValue::Str(text) => text.split(',').count(),
-        _ => 1,
-    };
-    if axes != parts.len() {
-        return Err(wrong(&format!("the mesh of the program has {axes} axes")));
+        _ => return Err(wrong("the program declares more than one mesh")),
     }
-    *own = extents;
     Ok(module)
 }
 
@@ -187,18 +183,13 @@ fn explained(plan: &Plan, function: &Function, source: &Source) -> String {
             let _ = writeln!(shown, "  {name} along axis {axis}: {} bytes", movement.bytes);
         }
     }
-    let _ = writeln!(shown, "all ranks together send {} bytes", total(plan));
+    let _ = writeln!(shown, "all ranks together send {} bytes", plan.bytes(&mut Prover::new()));
     if !plan.samples.is_empty() {
         let sizes: Vec<String> =
             plan.samples.iter().map(|(name, size)| format!("{name} = {size}")).collect();
         let _ = writeln!(shown, "costs were compared at {}", sizes.join(", "));
     }
     shown
-}
-
-/// Bytes that all ranks send, terms alike together.
-fn total(plan: &Plan) -> Dim {
-    Prover::new().simplify(&plan.bytes())
 }
 
 fn object(plan: &Plan, function: &Function, source: &Source) -> Value {
@@ -227,7 +218,7 @@ fn object(plan: &Plan, function: &Function, source: &Source) -> Value {
         "extents": plan.axes.mesh.extents,
         "values": values(plan, function).into_iter().map(value).collect::<Vec<_>>(),
         "redistributions": moves(plan, function, source).iter().map(moved).collect::<Vec<_>>(),
-        "bytes": total(plan).to_string(),
+        "bytes": plan.bytes(&mut Prover::new()).to_string(),
         "samples": plan.samples.iter().map(|(name, size)| (name.to_string(), *size)).collect::<BTreeMap<_, _>>(),
         "all_layouts_compared": !plan.is_truncated,
         "proof": PROOF,

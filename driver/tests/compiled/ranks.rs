@@ -150,7 +150,7 @@ fn calls_are_inlined_and_heads_stay_on_their_ranks() {
         "n" => Some(7),
         _ => None,
     };
-    assert_eq!(plan.bytes().eval(&at), Ok(2 * 2 * 5 * 7 * 8 * 4));
+    assert_eq!(plan.bytes(&mut Prover::new()).eval(&at), Ok(2 * 2 * 5 * 7 * 8 * 4));
     let folder = tempfile::tempdir().expect("a folder for the cache");
     let cache = Cache::at(folder.path());
     let local = Local::of(sharded.local.clone(), program.source.clone(), mesh, &cache);

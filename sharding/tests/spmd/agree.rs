@@ -5,6 +5,7 @@ use crate::{near, same, sharded, tensor};
 use relax_semantics::value::Value;
 use relax_sharding::annotated::annotated;
 use relax_sharding::movement::Collective;
+use relax_symbolic::Prover;
 use relax_syntax::annotation::Reduction;
 
 #[test]
@@ -40,7 +41,8 @@ fn the_megatron_block_moves_the_bytes_of_the_textbook() {
         assert_eq!(moves.len(), 1);
         assert_eq!(moves[0].collective, Collective::AllReduce(Reduction::Sum));
         for n in [0, 1, 7, 100] {
-            let bytes = sharded.plan.bytes().eval(&|name| (name == "n").then_some(n));
+            let bytes =
+                sharded.plan.bytes(&mut Prover::new()).eval(&|name| (name == "n").then_some(n));
             assert_eq!(bytes.ok(), Some(2 * (p - 1) * n * 4 * 4));
         }
     }
@@ -54,7 +56,8 @@ fn heads_of_matrices_move_the_bytes_of_the_textbook() {
         let moves: Vec<_> = sharded.plan.moves().flat_map(|(_, movements)| movements).collect();
         let collectives: Vec<_> = moves.iter().map(|one| one.collective).collect();
         assert_eq!(collectives, [Collective::AllReduce(Reduction::Sum)], "{}", sharded.text);
-        let bytes = sharded.plan.bytes().eval(&|name| (name == "n").then_some(100));
+        let bytes =
+            sharded.plan.bytes(&mut Prover::new()).eval(&|name| (name == "n").then_some(100));
         assert_eq!(bytes.ok(), Some(2 * (p - 1) * 100 * 8 * 4));
         // Of five heads three ranks have 2, 2 and 1, and of their ten columns 4, 4 and 2. The shards of columns of two and of four
         // ranks begin within a head.

@@ -83,8 +83,7 @@ fn axis_of(at: &[Dim], index: &Name) -> Option<Option<(usize, How)>> {
         How::Divided(divisor) => rests.iter().all(|rest| rest == divisor),
         _ => rests.is_empty(),
     };
-    if found.is_none() { rests.is_empty() } else { found.as_ref().is_some_and(fits) }
-        .then_some(found)
+    found.as_ref().map_or(rests.is_empty(), fits).then_some(found)
 }
 
 fn how(dim: &Dim, index: &Name) -> Option<How> {
