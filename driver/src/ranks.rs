@@ -7,20 +7,22 @@ mod shared;
 
 pub use inlined::inlined;
 
+use crate::differential::called;
 use relax_reference::{
-    Operators, Printed, register_with, stop_to_semantics, to_machine, to_semantics,
+    Operators, Printed, dtype_to_semantics, register_with, span_to_semantics, to_semantics,
 };
 use relax_runtime::file::{Image, LoadError};
 use relax_runtime::{self as machine, HostCall, Limits, Module};
-use relax_semantics::ops::{self, Operator, checked_operands, collective_of_ranks, is_of_ranks};
+use relax_semantics::ops::{
+    self, Eval, Operator, collective_of_ranks, described_call, is_of_ranks,
+};
 use relax_semantics::ranks::{Exchange, Mesh, Place, RanRank, Rank, on_all};
 use relax_semantics::stop::Stop;
 use relax_semantics::value::Value;
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
 use relax_syntax::dim::Dim;
-use relax_syntax::span::Span;
-use shared::{Shared, dtype};
+use shared::Shared;
 use std::sync::{Arc, Mutex, PoisonError};
 use thiserror::Error;
 
@@ -65,14 +67,15 @@ impl Ranks {
     ) -> Result<Self, RanksError> {
         let bytes = image.to_bytes();
         let workers: usize = mesh.extents.iter().product();
-        let load = |threads| Module::load_with(&bytes, Limits { threads, ..limits });
         let threads = match limits.threads {
-            // What the machine, or the environment, gives one module.
-            0 => (load(0)?.threads() / workers.max(1)).max(1),
+            0 => (machine::threads(0) / workers.max(1)).max(1),
             given => given,
         };
-        let modules = (0..workers).map(|_| OfRank::new(load(threads)?, of_operators));
-        let modules = modules.collect::<Result<_, _>>()?;
+        let load = |_| {
+            let module = Module::load_with(&bytes, Limits { threads, ..limits })?;
+            OfRank::new(module, of_operators)
+        };
+        let modules = (0..workers).map(load).collect::<Result<_, _>>()?;
         Ok(Self { mesh: mesh.clone(), modules, calls: Mutex::new(()) })
     }
 
@@ -98,30 +101,21 @@ impl OfRank {
     fn new(mut module: Module, limits: &ops::Limits) -> Result<Self, RanksError> {
         let (printed, rank) = (Printed::default(), Arc::new(Mutex::new(None)));
         let own: Arc<Mutex<Option<Rank<Shared>>>> = Arc::clone(&rank);
+        let limited = limits.clone();
         let operators: Arc<Operators> = Arc::new(move |row: &'static Operator, call: &HostCall| {
             let rank = own.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            computed(row, call, rank.as_ref())
+            computed(row, call, rank.as_ref(), &limited)
         });
-        register_with(&mut module, limits, &printed, &operators).map_err(RanksError::Programs)?;
+        let registered = register_with(&mut module, limits, &printed, Some(&operators));
+        registered.map_err(RanksError::Programs)?;
         Ok(Self { module, printed, rank })
     }
 
     fn call(&self, rank: Rank<Shared>, name: &str, arguments: &[Value]) -> Result<Value, Stop> {
-        let function = self.module.function(name).ok_or_else(|| {
-            Stop::Unsupported(format!("the local program does not offer `{name}`: it is private"))
-        })?;
-        let arguments = arguments.iter().map(to_machine).collect::<Result<Vec<_>, _>>();
-        let arguments = arguments.map_err(Stop::Unsupported)?;
         self.set(Some(rank));
-        let result = function.call(&arguments);
+        let result = called(&self.module, name, arguments);
         self.set(None);
-        let mut named = |value: &machine::Value| {
-            self.module.name_of(value).map(|name| Value::Global(name.into()))
-        };
-        match result {
-            Ok(value) => to_semantics(&value, &mut named).map_err(Stop::Unsupported),
-            Err(stop) => Err(stop_to_semantics(stop)),
-        }
+        result
     }
 
     fn set(&self, rank: Option<Rank<Shared>>) {
@@ -129,12 +123,13 @@ impl OfRank {
     }
 }
 
-/// The result of an operator of ranks; `None` for other operators, and where some elements of a tensor mean nothing that no other
-/// rank is told of: the reference library keeps account of them.
+/// The result of an operator of ranks; `None` for other operators, and where nothing was written to some elements of a tensor that no
+/// other rank gets: the reference library keeps account of them.
 fn computed(
     row: &'static Operator,
     call: &HostCall,
     rank: Option<&Rank<Shared>>,
+    limits: &ops::Limits,
 ) -> Option<Result<machine::Value, Stop>> {
     if !is_of_ranks(row) {
         return None;
@@ -145,34 +140,30 @@ fn computed(
         _ => None,
     });
     let x = tensors.next()?;
-    let unwritten = match x.written_elements() {
-        Some(map) => map.iter().position(|&written| written == 0),
-        None => (!x.is_written() && !x.bytes().is_empty()).then_some(0),
-    };
-    match unwritten {
+    match x.first_unwritten() {
         Some(_) if row.params.iter().all(|param| param.name != "mesh_dim") => return None,
         Some(element) => return Some(Err(ops::undefined_read(row, element, "x"))),
         None => {}
     }
-    let place = Place {
-        function: call.function.as_str().into(),
-        span: Span { start: call.span.start, end: call.span.end },
-    };
+    let place =
+        Place { function: call.function.as_str().into(), span: span_to_semantics(call.span) };
     let exchange = &mut |exchange: Exchange<Shared>| match rank {
         Some(rank) => rank.exchange(exchange, &place),
         None => exchange.alone(),
     };
-    let result = operands(row, call)
-        .and_then(|values| collective_of_ranks(row, &values, Shared(x.clone()), exchange));
+    let result = described(row, call).and_then(|(values, out)| {
+        let eval = Eval { row, values: &values, out: &out, limits };
+        collective_of_ranks(&eval, Shared(x.clone()), exchange)
+    });
     Some(result.map(|Shared(tensor)| machine::Value::Tensor(tensor)))
 }
 
-/// The operands of a call, in which tensors are given by their annotations, under the constraints of the operator.
-fn operands(row: &'static Operator, call: &HostCall) -> Result<Vec<Value>, Stop> {
+/// The operands of a call, in which tensors are given by their annotations, and the annotation of its result.
+fn described(row: &'static Operator, call: &HostCall) -> Result<(Vec<Value>, Annotation), Stop> {
     let described = |value: &machine::Value| match value {
         machine::Value::Tensor(tensor) => {
             let dims = tensor.shape().iter().map(|&dim| Dim::Int(dim)).collect();
-            let annotation = Annotation::tensor(dims, dtype(tensor.dtype()));
+            let annotation = Annotation::tensor(dims, dtype_to_semantics(tensor.dtype()));
             Ok(Value::Annotation(Arc::new(annotation)))
         }
         other => to_semantics(other, &mut |_| None).map_err(Stop::Unsupported),
@@ -181,5 +172,5 @@ fn operands(row: &'static Operator, call: &HostCall) -> Result<Vec<Value>, Stop>
     let keyword =
         |(key, value): &(String, machine::Value)| Ok((Name::from(key.as_str()), described(value)?));
     let keywords = call.keywords.iter().map(keyword).collect::<Result<_, Stop>>()?;
-    checked_operands(row, positional, keywords, None)
+    described_call(row, positional, keywords, None)
 }

@@ -52,8 +52,7 @@ pub fn register(
     limits: &Limits,
     printed: &Printed,
 ) -> Result<(), String> {
-    let nobody: Arc<Operators> = Arc::new(|_: &'static Operator, _: &HostCall| None);
-    register_with(module, limits, printed, &nobody)
+    register_with(module, limits, printed, None)
 }
 
 /// As [`register`], with operators that somebody else computes.
@@ -64,7 +63,7 @@ pub fn register_with(
     module: &mut machine::Module,
     limits: &Limits,
     printed: &Printed,
-    operators: &Arc<Operators>,
+    operators: Option<&Arc<Operators>>,
 ) -> Result<(), String> {
     let names: Vec<String> = module.missing().into_iter().map(str::to_owned).collect();
     let kernels: Arc<[Name]> =
@@ -73,9 +72,9 @@ pub fn register_with(
     for name in names {
         let (limits, printed, called) = (limits.clone(), printed.clone(), name.clone());
         let (kernels, programs) = (Arc::clone(&kernels), Arc::clone(&programs));
-        let operators = Arc::clone(operators);
+        let operators = operators.filter(|_| called == RUN_OPERATOR).cloned();
         module.register(name, move |call| {
-            let own = operator_of(&called, call).and_then(|row| operators(row, call));
+            let own = operators.as_ref().and_then(|own| own(operator_of(call)?, call));
             if let Some(result) = own {
                 return result.map_err(stops::to_machine);
             }
@@ -89,10 +88,10 @@ pub fn register_with(
     Ok(())
 }
 
-/// The operator that a call is of.
-fn operator_of(function: &str, call: &HostCall) -> Option<&'static Operator> {
+/// The operator that a call by its name is of.
+fn operator_of(call: &HostCall) -> Option<&'static Operator> {
     match call.args.first() {
-        Some(machine::Value::Str(operator)) if function == RUN_OPERATOR => lookup(operator),
+        Some(machine::Value::Str(operator)) => lookup(operator),
         _ => None,
     }
 }

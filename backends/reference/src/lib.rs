@@ -9,5 +9,7 @@ mod values;
 
 pub use hosts::{Operators, Printed, register, register_with};
 pub use kernels::ReferenceKernels;
-pub use stops::{to_machine as stop_to_machine, to_semantics as stop_to_semantics};
-pub use values::{to_machine, to_semantics};
+pub use stops::{
+    span as span_to_semantics, to_machine as stop_to_machine, to_semantics as stop_to_semantics,
+};
+pub use values::{dtype_to_semantics, to_machine, to_semantics};

@@ -5,7 +5,9 @@ use relax_semantics::stop::{Stop, Trap};
 use relax_syntax::Name;
 use relax_syntax::span::Span;
 
-fn span(span: machine::Span) -> Span {
+/// A place in the source as the interpreter has it.
+#[must_use]
+pub fn span(span: machine::Span) -> Span {
     Span { start: span.start, end: span.end }
 }
 

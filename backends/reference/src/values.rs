@@ -17,7 +17,12 @@ pub(crate) fn dtype_to_machine(dtype: DType) -> machine::DType {
     machine::DType::parse(dtype.name()).expect("invariant: both have the same dtypes")
 }
 
-pub(crate) fn dtype_to_semantics(dtype: machine::DType) -> DType {
+/// A dtype as the interpreter calls it: by the same name.
+///
+/// # Panics
+/// Never: both have the same dtypes.
+#[must_use]
+pub fn dtype_to_semantics(dtype: machine::DType) -> DType {
     DType::parse(dtype.name()).expect("invariant: both have the same dtypes")
 }
 

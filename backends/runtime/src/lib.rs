@@ -81,3 +81,4 @@ pub use target::{check_target, host_target};
 pub use tensor::Tensor;
 pub use value::{Closure, Machine, Number, Output, Tuple, Value};
 pub use vm::Limits;
+pub use workers::count as threads;

@@ -232,6 +232,16 @@ impl Tensor {
         if let Written::Some(map) = &self.written { Some(map) } else { None }
     }
 
+    /// The first element to which nothing was written.
+    #[must_use]
+    pub fn first_unwritten(&self) -> Option<usize> {
+        match &self.written {
+            Written::All => None,
+            Written::None => (!self.bytes().is_empty()).then_some(0),
+            Written::Some(map) => map.iter().position(|&written| written == 0),
+        }
+    }
+
     /// The same memory, of which something was written to the elements with a byte that is not 0.
     ///
     /// # Errors

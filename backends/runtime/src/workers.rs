@@ -81,7 +81,8 @@ unsafe impl Send for Job {}
 
 /// How many threads there are to be: as many as are asked for; for 0 what `RELAX_THREADS` says, else those that the
 /// machine has.
-pub(crate) fn count(wanted: usize) -> usize {
+#[must_use]
+pub fn count(wanted: usize) -> usize {
     let named = || std::env::var("RELAX_THREADS").ok()?.trim().parse().ok().filter(|n| *n > 0);
     let machine = || std::thread::available_parallelism().map_or(1, usize::from);
     let wanted = if wanted > 0 { wanted } else { named().unwrap_or_else(machine) };

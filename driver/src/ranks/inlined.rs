@@ -6,7 +6,8 @@ use relax_rewrite::passes::{
 };
 use relax_rewrite::pipeline::{Failed, Route, Unwatched, run};
 use relax_symbolic::Prover;
-use relax_syntax::ir::{AttrValue, Body, Callee, Definition, Expr, Function, Module};
+use relax_syntax::ir::references::references;
+use relax_syntax::ir::{AttrValue, Definition, Function, Module};
 
 /// The module with calls in a function inlined where the arguments are proved to fit, level after level. Where the function calls
 /// no other one, the module is as it was.
@@ -14,8 +15,7 @@ use relax_syntax::ir::{AttrValue, Body, Callee, Definition, Expr, Function, Modu
 /// # Errors
 /// Where a pass refuses the module.
 pub fn inlined(module: &Module, entry: &str) -> Result<Module, Failed> {
-    let mut left = calls(module, entry);
-    if left == 0 {
+    if !calls_functions(module, entry) {
         return Ok(module.clone());
     }
     let mut result = module.clone();
@@ -33,8 +33,7 @@ pub fn inlined(module: &Module, entry: &str) -> Result<Module, Failed> {
     // A chain of calls is no longer than there are functions, as what calls itself stays.
     for _ in module.functions() {
         result = pass(&result, vec![&inline::PASS, &canonicalize_bindings::PASS])?;
-        left = calls(&result, entry);
-        if left == 0 {
+        if !calls_functions(&result, entry) {
             break;
         }
     }
@@ -46,13 +45,7 @@ fn make_private(function: &mut Function) {
     function.lambda.attrs.push(("private".into(), AttrValue::Bool(true)));
 }
 
-/// Calls of graph functions in a function.
-fn calls(module: &Module, name: &str) -> usize {
-    let body = module.function(name).and_then(|function| function.lambda.body.as_ref());
-    let bindings = body.into_iter().flat_map(Body::bindings);
-    let is_call = |expr: &Expr| {
-        matches!(expr, Expr::Call { callee: Callee::Global(called), .. }
-            if module.function(called).is_some())
-    };
-    bindings.filter(|binding| is_call(&binding.expr)).count()
+fn calls_functions(module: &Module, name: &str) -> bool {
+    let called = module.function(name).map(|function| references(function).called);
+    called.is_some_and(|called| called.iter().any(|called| module.function(called).is_some()))
 }

@@ -1,6 +1,7 @@
 //! Tensors of compiled code that ranks of one process pass each other: memory that all of them read.
 
 use half::{bf16, f16};
+use relax_reference::dtype_to_semantics;
 use relax_runtime::Tensor;
 use relax_semantics::ops::Passed;
 use relax_semantics::scalar::maximum;
@@ -14,11 +15,6 @@ const BLOCK: usize = 16 << 10;
 /// A tensor in memory.
 #[derive(Clone, Debug)]
 pub(super) struct Shared(pub(super) Tensor);
-
-/// A dtype as the front end calls it: by the same name.
-pub(super) fn dtype(dtype: relax_runtime::DType) -> DType {
-    DType::parse(dtype.name()).expect("invariant: both have the same dtypes")
-}
 
 fn size(extent: i64) -> usize {
     usize::try_from(extent).expect("invariant: the extents of a tensor are no more than its bytes")
@@ -48,7 +44,7 @@ impl Shared {
 
 impl Passed for Shared {
     fn dtype(&self) -> DType {
-        dtype(self.0.dtype())
+        dtype_to_semantics(self.0.dtype())
     }
 
     fn dims(&self) -> Vec<i64> {

@@ -46,24 +46,25 @@ pub fn check_constraints(
     operands: Vec<Value>,
     module: Option<&Module>,
 ) -> Result<Value, Stop> {
-    checked_operands(row, operands, Vec::new(), module).map(|_| Value::Tuple(Vec::new()))
+    described_call(row, operands, Vec::new(), module).map(|_| Value::Tuple(Vec::new()))
 }
 
-/// The operands of a call in the order of the parameters, of which tensors are given by their annotations.
+/// The operands of a call in the order of the parameters, of which tensors are given by their annotations, and the annotation of the
+/// result.
 ///
 /// # Errors
 /// As [`check_constraints`].
-pub fn checked_operands(
+pub fn described_call(
     row: &'static Operator,
     positional: Vec<Value>,
     keywords: Vec<(Name, Value)>,
     module: Option<&Module>,
-) -> Result<Vec<Value>, Stop> {
+) -> Result<(Vec<Value>, Annotation), Stop> {
     let values = bind(row, positional, keywords, &|literal| literal.value())
         .map_err(|error| bind_trap(row, &error))?;
     let operands = values.iter().map(Operand::of_value).collect();
-    deduce(row, &Operand::all_described(row, operands), module)?;
-    Ok(values)
+    let out = deduce(row, &Operand::all_described(row, operands), module)?;
+    Ok((values, out))
 }
 
 /// Deduction takes a value of which no annotation tells anything for one of which nothing is known.

@@ -41,7 +41,7 @@ mod ternary;
 mod traps;
 mod unary;
 
-pub use apply::{apply, check_constraints, checked_operands};
+pub use apply::{apply, check_constraints, described_call};
 pub use builtins::{HeapBuiltin, heap_builtin};
 pub use calls::{called_by_name, computes_by_name, is_deduced_by_name, only_checks};
 pub use distributed::{Passed, collective_of_ranks, is_of_ranks};

@@ -200,11 +200,7 @@ impl Run<'_> {
             let message = format!("expected a tensor, found {}", value.kind());
             return Err(Stop::trap("tensor_to_shape/kind", message));
         };
-        let unwritten = match tensor.written_elements() {
-            Some(map) => map.iter().position(|&written| written == 0),
-            None => (!tensor.is_written() && !tensor.bytes().is_empty()).then_some(0),
-        };
-        if let Some(element) = unwritten {
+        if let Some(element) = tensor.first_unwritten() {
             let message = format!(
                 "`tensor_to_shape` reads element {element} of `expr`, which nothing has written"
             );

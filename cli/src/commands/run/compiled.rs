@@ -196,6 +196,11 @@ pub(in crate::commands) fn prepare_program(
     prepare(args, module, &program.module, &parameters, source)
 }
 
+/// Limits of operators that the reference library computes.
+pub(super) fn of_operators(max_bytes: u64) -> ops::Limits {
+    ops::Limits { tensor_bytes: max_bytes, total_bytes: max_bytes, ..ops::Limits::default() }
+}
+
 pub(super) fn limits(args: &RunArgs) -> Result<Limits, Failure> {
     Ok(Limits {
         bytes: usize::try_from(size("--max-memory", &args.max_memory)?).unwrap_or(usize::MAX),
@@ -244,10 +249,8 @@ pub(super) fn prepare(
     let arguments = Inputs::new(args, function, max_bytes)?.read(parameters)?;
     let arguments = arguments.iter().map(to_machine).collect::<Result<Vec<_>, _>>();
     let arguments = arguments.map_err(Failure::usage)?;
-    let limits =
-        ops::Limits { tensor_bytes: max_bytes, total_bytes: max_bytes, ..ops::Limits::default() };
     let printed = Printed::default();
-    register(&mut module, &limits, &printed).map_err(Failure::usage)?;
+    register(&mut module, &of_operators(max_bytes), &printed).map_err(Failure::usage)?;
     let names = output_names(&function.lambda.attrs);
     Ok(Prepared { module, source, entry: args.entry.clone(), arguments, names, printed })
 }

@@ -5,7 +5,7 @@ use super::super::constants::Constants;
 use super::super::kernel_check;
 use super::super::opt::failed_run;
 use super::arguments::Inputs;
-use super::compiled::{limits, target, unloadable};
+use super::compiled::{limits, of_operators, target, unloadable};
 use super::{Ran, entry, finish, size};
 use crate::args::RunArgs;
 use crate::exit::{Failure, Outcome};
@@ -17,7 +17,6 @@ use relax_program::frontend::Program;
 use relax_rewrite::pass::Device;
 use relax_rewrite::pipeline::Unwatched;
 use relax_semantics::interp::Options;
-use relax_semantics::ops;
 use relax_semantics::stop::Stop;
 use relax_semantics::value::Value;
 use relax_sharding::run::{Ran as RanOnAll, run as run_ranks, run_by};
@@ -104,9 +103,8 @@ fn compiled(
     let image = made.and_then(Artifact::into_file);
     let image = image.map_err(|error| refused(error, &local, terminal))?;
     kernel_check::warn(image.metadata.kernel_check.as_ref(), terminal);
-    let of_operators =
-        ops::Limits { tensor_bytes: max_bytes, total_bytes: max_bytes, ..ops::Limits::default() };
-    let machines = Ranks::load(&image, &plan.axes.mesh, limits(args)?, &of_operators);
+    let limits = (limits(args)?, of_operators(max_bytes));
+    let machines = Ranks::load(&image, &plan.axes.mesh, limits.0, &limits.1);
     let machines = machines.map_err(|error| match error {
         RanksError::Load(error) => unloadable(error, &program.source.name),
         RanksError::Programs(why) => Failure::usage(why),

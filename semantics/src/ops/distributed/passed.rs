@@ -1,12 +1,11 @@
 //! What the collectives of [`super::ranks`] give, of tensors of any kind: those of the interpreter, or those of compiled code.
 
 use crate::ops::dims::pick;
-use crate::ops::{Limits, Operator, apply, lookup, normalize_axis};
+use crate::ops::{Eval, Limits, Operator, apply, lookup, normalize_axis};
 use crate::ranks::Exchange;
 use crate::stop::Stop;
-use crate::tensor::{Number, Tensor};
+use crate::tensor::Tensor;
 use crate::value::Value;
-use relax_syntax::Name;
 use relax_syntax::annotation::{Reduction, shard_extent};
 use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::dtype::DType;
@@ -42,58 +41,60 @@ pub trait Passed: Clone {
 /// Whether [`collective`] computes an operator.
 #[must_use]
 pub fn is_of_ranks(row: &Operator) -> bool {
-    const NAMES: [&str; 5] = [
-        "spmd.all_gather",
-        "spmd.all_reduce",
-        "spmd.all_to_all",
-        "spmd.own_shard",
-        "spmd.reduce_scatter",
-    ];
-    NAMES.contains(&row.name)
+    row.name.starts_with("spmd.")
 }
 
-/// The result of an operator of ranks: `values` are its operands, in which nothing is read of `x`; what the ranks of the group pass comes
-/// from `exchange`. The operands keep the constraints.
+/// The result of an operator of ranks, in whose operands nothing is read of `x`; what the ranks of the group pass comes from
+/// `exchange`.
 ///
 /// # Errors
-/// What `exchange` says, or what other ranks pass does not fit.
+/// What `exchange` says, where what other ranks pass does not fit, and where the result is larger than a tensor may be.
 ///
 /// # Panics
-/// Where [`is_of_ranks`] is false, or the operands break a constraint.
+/// Where [`is_of_ranks`] is false.
 pub fn collective<T: Passed>(
-    row: &'static Operator,
-    values: &[Value],
+    eval: &Eval,
     x: T,
     exchange: &mut dyn FnMut(Exchange<T>) -> Result<Vec<T>, Stop>,
 ) -> Result<T, Stop> {
-    let call = Call { row, values, rank: x.dims().len() };
-    let mut exchanged = |attributes: &[&str], alike: (Option<usize>, &'static str)| {
-        let parts = exchange(call.exchange(attributes, x.clone()))?;
-        call.check_alike(&x, &parts, alike).map(|()| parts)
+    eval.out_tensor()?;
+    let rank_of_x = x.dims().len();
+    let axis = |param: &str| {
+        normalize_axis(eval.int(param), rank_of_x).expect("invariant: infer checks the axis")
     };
-    let (workers, rank) = (call.int("num_workers"), call.int("rank"));
-    match row.name {
-        "spmd.own_shard" => shard(&x, call.axis("axis"), (workers, rank)),
+    let mut exchanged = |what: &[(&str, String)], alike: (Option<usize>, &'static str)| {
+        let parts = exchange(passed(eval, what, x.clone()))?;
+        check_alike(eval, &x, &parts, alike).map(|()| parts)
+    };
+    let (workers, rank) = (eval.int("num_workers"), eval.int("rank"));
+    let shards = |parts: Vec<T>, axis: usize| {
+        parts.iter().map(|part| shard(part, axis, (workers, rank))).collect::<Result<_, _>>()
+    };
+    let (op_type, extent) = (|| eval.str("op_type").to_string(), || eval.int("extent").to_string());
+    match eval.row.name {
+        "spmd.own_shard" => shard(&x, axis("axis"), (workers, rank)),
         "spmd.all_reduce" => {
-            let parts = exchanged(&["op_type"], (None, "C3"))?;
-            T::reduced(parts, call.reduction())
+            let parts = exchanged(&[("op_type", op_type())], (None, "C3"))?;
+            T::reduced(parts, reduction(eval))
         }
         "spmd.reduce_scatter" => {
-            let axis = call.axis("axis");
-            let parts = exchanged(&["axis", "op_type"], (None, "C4"))?;
-            let parts = parts.iter().map(|part| shard(part, axis, (workers, rank)));
-            T::reduced(parts.collect::<Result<_, _>>()?, call.reduction())
+            let axis = axis("axis");
+            let what = [("axis", axis.to_string()), ("op_type", op_type())];
+            T::reduced(shards(exchanged(&what, (None, "C4"))?, axis)?, reduction(eval))
         }
         "spmd.all_gather" => {
-            let axis = call.axis("axis");
-            T::joined(exchanged(&["axis", "extent"], (Some(axis), "C4"))?, axis)
+            let axis = axis("axis");
+            let what = [("axis", axis.to_string()), ("extent", extent())];
+            T::joined(exchanged(&what, (Some(axis), "C4"))?, axis)
         }
         "spmd.all_to_all" => {
-            let (split, concat) = (call.axis("split_axis"), call.axis("concat_axis"));
-            let attributes = ["split_axis", "concat_axis", "extent"];
-            let parts = exchanged(&attributes, (Some(concat), "C4"))?;
-            let parts = parts.iter().map(|part| shard(part, split, (workers, rank)));
-            T::joined(parts.collect::<Result<_, _>>()?, concat)
+            let (split, concat) = (axis("split_axis"), axis("concat_axis"));
+            let what = [
+                ("split_axis", split.to_string()),
+                ("concat_axis", concat.to_string()),
+                ("extent", extent()),
+            ];
+            T::joined(shards(exchanged(&what, (Some(concat), "C4"))?, split)?, concat)
         }
         other => panic!("invariant: `{other}` is no operator of ranks"),
     }
@@ -108,91 +109,50 @@ fn shard<T: Passed>(x: &T, axis: usize, (workers, rank): (i64, i64)) -> Result<T
     x.rows(axis, rank.saturating_mul(block).min(extent), rows)
 }
 
-/// The call of an operator.
-struct Call<'a> {
-    row: &'static Operator,
-    values: &'a [Value],
-    /// Of the operand.
-    rank: usize,
+fn reduction(eval: &Eval) -> Reduction {
+    let name = eval.str("op_type");
+    let found = Reduction::ALL.into_iter().find(|reduction| reduction.name() == name.as_str());
+    found.expect("invariant: infer checks the reduction")
 }
 
-impl Call<'_> {
-    fn value(&self, param: &str) -> &Value {
-        &self.values[self.row.param(param)]
+/// What this rank passes, with the attributes that all ranks of the group must have.
+fn passed<T>(eval: &Eval, what: &[(&str, String)], tensor: T) -> Exchange<T> {
+    let number = |param: &str| usize::try_from(eval.int(param)).unwrap_or(usize::MAX);
+    let words: Vec<String> = what.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    Exchange {
+        what: format!("{}({})", eval.row.name, words.join(", ")),
+        mesh: eval.str("device_mesh"),
+        mesh_dim: number("mesh_dim"),
+        workers: number("num_workers"),
+        rank: number("rank"),
+        tensor,
     }
+}
 
-    fn int(&self, param: &str) -> i64 {
-        match self.value(param) {
-            Value::Prim(_, Number::Int(value)) => i64::try_from(*value).unwrap_or(i64::MAX),
-            other => panic!("invariant: `{param}` is an integer, found {}", other.kind()),
+/// Demands of what ranks passed that all have the dtype of this one, and its dims but along `axis`.
+fn check_alike<T: Passed>(
+    eval: &Eval,
+    own: &T,
+    parts: &[T],
+    (axis, id): (Option<usize>, &'static str),
+) -> Result<(), Stop> {
+    let dims = own.dims();
+    for (rank, part) in parts.iter().enumerate() {
+        let found = part.dims();
+        let same = found.len() == dims.len()
+            && part.dtype() == own.dtype()
+            && (0..dims.len()).all(|at| found[at] == dims[at] || Some(at) == axis);
+        if !same {
+            let message = format!(
+                "rank {} passes {} {dims:?}, rank {rank} passes {} {found:?}",
+                eval.int("rank"),
+                own.dtype(),
+                part.dtype(),
+            );
+            return Err(eval.trap(id, message));
         }
     }
-
-    fn text(&self, param: &str) -> Name {
-        match self.value(param) {
-            Value::Str(text) => text.clone(),
-            other => panic!("invariant: `{param}` is a text, found {}", other.kind()),
-        }
-    }
-
-    fn axis(&self, param: &str) -> usize {
-        normalize_axis(self.int(param), self.rank).expect("invariant: infer checks the axis")
-    }
-
-    fn reduction(&self) -> Reduction {
-        let name = self.text("op_type");
-        let found = Reduction::ALL.into_iter().find(|reduction| reduction.name() == name.as_str());
-        found.expect("invariant: infer checks the reduction")
-    }
-
-    /// An attribute as all ranks of the group must have it.
-    fn shown(&self, param: &str) -> String {
-        match self.value(param) {
-            Value::Str(text) => text.to_string(),
-            _ if param.ends_with("axis") => self.axis(param).to_string(),
-            _ => self.int(param).to_string(),
-        }
-    }
-
-    fn exchange<T>(&self, attributes: &[&str], tensor: T) -> Exchange<T> {
-        let number = |param: &str| usize::try_from(self.int(param)).unwrap_or(usize::MAX);
-        let words: Vec<String> =
-            attributes.iter().map(|name| format!("{name}={}", self.shown(name))).collect();
-        Exchange {
-            what: format!("{}({})", self.row.name, words.join(", ")),
-            mesh: self.text("device_mesh"),
-            mesh_dim: number("mesh_dim"),
-            workers: number("num_workers"),
-            rank: number("rank"),
-            tensor,
-        }
-    }
-
-    /// Demands of what ranks passed that all have the dtype of this one, and its dims but along `axis`.
-    fn check_alike<T: Passed>(
-        &self,
-        own: &T,
-        parts: &[T],
-        (axis, id): (Option<usize>, &'static str),
-    ) -> Result<(), Stop> {
-        let dims = own.dims();
-        for (rank, part) in parts.iter().enumerate() {
-            let found = part.dims();
-            let same = found.len() == dims.len()
-                && part.dtype() == own.dtype()
-                && (0..dims.len()).all(|at| found[at] == dims[at] || Some(at) == axis);
-            if !same {
-                let message = format!(
-                    "rank {} passes {} {dims:?}, rank {rank} passes {} {found:?}",
-                    self.int("rank"),
-                    own.dtype(),
-                    part.dtype(),
-                );
-                return Err(Stop::trap(format!("{}/{id}", self.row.short_name()), message));
-            }
-        }
-        Ok(())
-    }
+    Ok(())
 }
 
 impl Passed for Tensor {

@@ -138,15 +138,13 @@ pub(super) fn infer_all_to_all(infer: &mut Infer) -> Result<Annotation, Reject> 
 }
 
 pub(super) fn eval_own_shard(eval: &Eval) -> Result<Value, Stop> {
-    eval.out_tensor()?;
     let x = eval.tensor_as_it_is("x").clone();
     let alone = &mut |_| Err(Stop::Unsupported("a shard that others are asked for".to_owned()));
-    collective(eval.row, eval.values, x, alone).map(Value::Tensor)
+    collective(eval, x, alone).map(Value::Tensor)
 }
 
 /// A collective on tensors of the interpreter.
 pub(super) fn eval_collective(eval: &Eval, machine: &mut dyn Machine) -> Result<Value, Stop> {
-    eval.out_tensor()?;
     let x = eval.tensor("x")?.clone();
-    collective(eval.row, eval.values, x, &mut |own| machine.exchange(own)).map(Value::Tensor)
+    collective(eval, x, &mut |own| machine.exchange(own)).map(Value::Tensor)
 }
