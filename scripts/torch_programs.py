@@ -295,6 +295,16 @@ def spaces(x):
     )  # fmt: skip
 
 
+def ranges(x, i, b):
+    """Ranges of integers between floats: PyTorch counts with the floats and computes with their whole parts."""
+    n = x.shape[0]
+    bounds = [(0, 6, 0.5), (-0.9, 2.1, 2.0), (2.1, -2.9, -1.0), (0.1, -7.9, -4.0), (5, 0, -0.5), (2.7,), (-2.7, 2.7), (3.5, 0.2, -1.5), (5.0, 5.0, 2.0),
+              (0, 1.0, 0.3), (False, True, True), (True, 4)]  # fmt: skip
+    whole = [torch.arange(*bound, dtype=dtype) for bound in bounds for dtype in (torch.int64, torch.int32)]
+    floats = [torch.arange(*bound, dtype=torch.float32) for bound in bounds]
+    return (*whole, *floats, torch.arange(n), torch.arange(n + 1, dtype=torch.float32), torch.arange(True, n + 3, 2), torch.arange(n, -3, -2))
+
+
 def scalars(x, i, b):
     """Tensors of rank 0 and of no elements, and sums of bools."""
     number, flag, empty = x.sum(), b.any(), i[:, :0]
@@ -366,6 +376,7 @@ PROGRAMS: list[tuple[str, torch.nn.Module, Callable[[int], Any], int, tuple[int,
     ("special", Program(special), finite_inputs, 4, SIZES, (ROWS,) * 3),
     ("reduced_writes", Program(reduced_writes), finite_inputs, 4, SIZES, (ROWS,) * 3),
     ("spaces", Program(spaces), space, 3, (1, 2), (ROWS,)),
+    ("ranges", Program(ranges), finite_inputs, 4, (0, 1, 2, 5), (ROWS,) * 3),
     ("scalars", Program(scalars), finite_inputs, 4, (1, 2, 5), (ROWS,) * 3),
     ("branch", Program(branch), rows, 5, (4, 9), (ROWS,)),
     ("lost_rows", Program(lost_rows), rows, 8, (4, 12), (ROWS,)),

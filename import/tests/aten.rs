@@ -57,7 +57,7 @@ macro_rules! recorded {
 
 recorded! {
     unary binary reductions movement indexing linear images gradients whole_gradients windows distances special reduced_writes spaces
-    scalars branch
+    scalars ranges branch
     lost_rows checked
 }
 

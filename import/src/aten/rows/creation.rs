@@ -32,6 +32,11 @@ pub(super) const ROWS: &[(&str, Row)] = &[
     ("triu", |call| triangle(call, "triu")),
 ];
 
+/// The most elements of a range whose bounds are floats.
+const MOST_ELEMENTS: f64 = 4_294_967_296.0;
+/// The greatest whole part of a bound: multiplied by the number of elements it is an i64.
+const EXACT: f64 = 1_073_741_824.0;
+
 fn own_dtype(call: &Call, names: &[&str]) -> Done<DType> {
     if let Some(dtype) = call.dtype_of("dtype")? {
         return Ok(dtype);
@@ -52,6 +57,7 @@ fn arange(call: &mut Call) -> Done<Vec<V>> {
     let bound = |call: &Call, name: &str, default: i64| -> Done<Arg> {
         match call.argument(name) {
             Argument::Dim(dim) => Ok(dim.clone().into()),
+            Argument::Bool(value) => Ok(i64::from(*value).into()),
             Argument::Float(value) => Ok((*value).into()),
             Argument::None => Ok(default.into()),
             _ => unsupported(format!("`{name}` is a float that is computed of sizes")),
@@ -59,10 +65,38 @@ fn arange(call: &mut Call) -> Done<Vec<V>> {
     };
     let (start, end, step) =
         (bound(call, "start", 0)?, bound(call, "end", 0)?, bound(call, "step", 1)?);
+    if dtype.is_integer() && [&start, &end, &step].iter().any(|bound| matches!(bound, Arg::Float(_)))
+    {
+        return whole_range(call, [start, end, step], dtype);
+    }
     let args = match (&start, &step) {
         (Arg::Dim(Dim::Int(0)), Arg::Dim(Dim::Int(1))) => vec![end, key("dtype", dtype)],
         _ => vec![start, end, step, key("dtype", dtype)],
     };
+    Ok(vec![call.call("arange", &args)?])
+}
+
+/// A range of integers between floats: they say how many elements it has, and their whole parts which.
+fn whole_range(call: &mut Call, bounds: [Arg; 3], dtype: DType) -> Done<Vec<V>> {
+    let value = |bound: &Arg| match bound {
+        Arg::Float(value) => Some(*value),
+        Arg::Dim(dim) => dim.as_int().map(|value| value as f64),
+        _ => None,
+    };
+    let [Some(start), Some(end), Some(step)] = [0, 1, 2].map(|at| value(&bounds[at])) else {
+        return unsupported("a range of integers between a float and a size");
+    };
+    let count = ((end - start) / step).ceil();
+    if !(0.0..=MOST_ELEMENTS).contains(&count) || [start, step].iter().any(|x| x.abs() > EXACT) {
+        return unsupported(format!("a range of integers from {start} to {end} by {step}"));
+    }
+    let (count, start, step) = (count as i64, start as i64, step as i64);
+    if step == 0 {
+        let value = call.of_number(Number::Int(start.into()), dtype);
+        return Ok(vec![stretched(call, value, vec![Dim::Int(count)])?]);
+    }
+    let end = start + step * count;
+    let args = [start.into(), end.into(), step.into(), key("dtype", dtype)];
     Ok(vec![call.call("arange", &args)?])
 }
 
