@@ -9,13 +9,14 @@
 mod cuts;
 mod linear;
 
+use crate::denotation::comparison::compare;
 use crate::denotation::denoter::Denoter;
 use crate::denotation::fuel;
 use crate::denotation::program::{Asked, rebuilt};
 use crate::denotation::ranges::assume_index;
 use crate::denotation::stepwise::{Op, Steps, Tensor};
 use crate::denotation::term::{FoldOp, Known, Reals, Term, Test};
-use crate::denotation::theorem::{compare, said};
+use crate::denotation::theorem::said;
 use crate::rules::rule::{self, Arg, Axis, ElementType, Node, Operand, Param};
 use crate::validation::prove::spelled;
 use linear::{commutes, is_linear};
@@ -416,7 +417,7 @@ fn part_holds(
         }))
     });
     let found = found.map_err(said)?;
-    compare(&expected, &found, facts, &BTreeSet::new(), &mut Vec::new())
+    compare(&expected, &found, facts, &BTreeSet::new())
 }
 
 /// The reduction over a block only of the index at which cut operands are read.

@@ -65,7 +65,8 @@ fn arange(call: &mut Call) -> Done<Vec<V>> {
     };
     let (start, end, step) =
         (bound(call, "start", 0)?, bound(call, "end", 0)?, bound(call, "step", 1)?);
-    if dtype.is_integer() && [&start, &end, &step].iter().any(|bound| matches!(bound, Arg::Float(_)))
+    if dtype.is_integer()
+        && [&start, &end, &step].iter().any(|bound| matches!(bound, Arg::Float(_)))
     {
         return whole_range(call, [start, end, step], dtype);
     }

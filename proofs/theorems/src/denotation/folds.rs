@@ -1,19 +1,43 @@
 //! Lemmas on reductions: nothing, one element, split at a point, a product of extents, linearity, and
 //! that sums over independent indices are products.
 
+use super::cuts::by_rows;
 use super::normal::Normalizer;
 use super::poly::{Atom, AtomId, Monomial, Poly};
-use super::ranges::factors;
 use super::ratio::Ratio;
-use super::term::{Binder, Domain, FoldOp, Known, Stuck, Term, Test, mentions, unknown};
+use super::term::{Binder, Domain, FoldOp, Known, Stuck, Term, Test, unknown};
 use relax_syntax::Name;
-use relax_syntax::dim::{Dim, DimOp};
+use relax_syntax::dim::Dim;
 use relax_syntax::facts::{Claim, Relation};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Reductions in each other, parts of one included.
+const MOST_PARTS: usize = 100;
+
 impl Normalizer<'_> {
-    /// The normal form of a reduction.
+    /// The normal form of a reduction. What it is split on is not about its indices: a claim may hold for some of them only.
     pub(super) fn fold(
+        &mut self,
+        domain: Domain,
+        op: &FoldOp,
+        binders: &[Binder],
+        body: &Term,
+    ) -> Known<Poly> {
+        if self.depth == MOST_PARTS {
+            return unknown("a reduction in too many parts");
+        }
+        self.depth += 1;
+        let found = self.fold_of(domain, op, binders, body);
+        self.depth -= 1;
+        match found {
+            Err(Stuck::Split(Test::Dims(claim))) if self.about(&claim, binders) => {
+                unknown(format!("a reduction over an index with the test {claim}"))
+            }
+            other => other,
+        }
+    }
+
+    fn fold_of(
         &mut self,
         domain: Domain,
         op: &FoldOp,
@@ -53,14 +77,16 @@ impl Normalizer<'_> {
         let inner = self.within(binders, |own| own.normal(body));
         match inner {
             Ok(poly) => self.folded(domain, op.clone(), binders.to_vec(), poly),
-            Err(Stuck::Split(Test::Dims(claim))) if is_stepwise(op) && about(&claim, binders) => {
+            Err(Stuck::Split(Test::Dims(claim)))
+                if is_stepwise(op) && self.about(&claim, binders) =>
+            {
                 // A row is not cut: which of two values an element of it is, is a function of the claim.
                 self.rows += 1;
                 let inner = self.within(binders, |own| own.normal(body));
                 self.rows -= 1;
                 self.folded(domain, op.clone(), binders.to_vec(), inner?)
             }
-            Err(Stuck::Split(Test::Dims(claim))) if about(&claim, binders) => {
+            Err(Stuck::Split(Test::Dims(claim))) if self.about(&claim, binders) => {
                 self.split_fold(domain, op, binders, body, &claim)
             }
             Err(stuck) => Err(stuck),
@@ -75,55 +101,12 @@ impl Normalizer<'_> {
         }
     }
 
-    /// A reduction of which a test on its index is not decided: in two parts at the point where the
-    /// test changes, or the one element for which it holds.
-    fn split_fold(
+    pub(super) fn joined(
         &mut self,
         domain: Domain,
         op: &FoldOp,
-        binders: &[Binder],
-        body: &Term,
-        claim: &Claim,
+        (a, b): (Poly, Poly),
     ) -> Known<Poly> {
-        if matches!(op, FoldOp::Row(..)) {
-            return unknown("a row that consists of parts");
-        }
-        let outer: BTreeSet<&Name> = binders.iter().map(|(name, _)| name).collect();
-        for (at, (k, n)) in binders.iter().enumerate() {
-            if !mentions(&claim.left, &|name| name == k)
-                && !mentions(&claim.right, &|name| name == k)
-            {
-                continue;
-            }
-            let Some(point) = self.point(claim, k) else { continue };
-            if mentions(&point, &|name| outer.contains(name)) {
-                continue;
-            }
-            if claim.relation == Relation::Equal {
-                return self.pick(domain, op, (binders, at), body, &point);
-            }
-            for side in [
-                Claim::new(0, Relation::AtMost, point.clone()),
-                Claim::new(point.clone(), Relation::AtMost, n.clone()),
-            ] {
-                if !self.proves(&side) {
-                    return Err(Stuck::Split(Test::Dims(side)));
-                }
-            }
-            let mut first = binders.to_vec();
-            first[at].1 = point.clone();
-            let mut second = binders.to_vec();
-            second[at].1 = Dim::op(DimOp::Sub, n.clone(), point.clone());
-            let moved = Dim::op(DimOp::Add, Dim::Var(k.clone()), point);
-            let shifted = body.substitute(&BTreeMap::from([(k.clone(), moved)]));
-            let (a, b) =
-                (self.fold(domain, op, &first, body)?, self.fold(domain, op, &second, &shifted)?);
-            return self.joined(domain, op, (a, b));
-        }
-        unknown(format!("a reduction over an index with the test {claim}"))
-    }
-
-    fn joined(&mut self, domain: Domain, op: &FoldOp, (a, b): (Poly, Poly)) -> Known<Poly> {
         match op {
             FoldOp::Add => a.add(&b),
             FoldOp::Multiply => self.times(&a, &b),
@@ -131,70 +114,6 @@ impl Normalizer<'_> {
             FoldOp::Min => self.function(domain, "minimum", vec![a, b]),
             FoldOp::Row(..) => unknown("a row that consists of parts"),
         }
-    }
-
-    /// The index from which on a claim has another truth value, or for which it holds.
-    pub(super) fn point(&mut self, claim: &Claim, k: &Name) -> Option<Dim> {
-        let difference = Dim::op(DimOp::Sub, claim.right.clone(), claim.left.clone());
-        let at_zero = difference.substitute(&BTreeMap::from([(k.clone(), Dim::Int(0))]));
-        let var = Dim::Var(k.clone());
-        let rising = Dim::op(DimOp::Add, at_zero.clone(), var.clone());
-        let falling = Dim::op(DimOp::Sub, at_zero.clone(), var);
-        let minus = |a: Dim, b: i64| Dim::op(DimOp::Sub, a, Dim::Int(b));
-        let zero_minus = |a: Dim| Dim::op(DimOp::Sub, Dim::Int(0), a);
-        // `left <= right` is `0 <= difference`: true up to the point, or from it on.
-        let point = if self.equal_dims(&difference, &falling) {
-            match claim.relation {
-                Relation::Less => at_zero,
-                Relation::AtMost => minus(at_zero, -1),
-                Relation::Equal => at_zero,
-                _ => return None,
-            }
-        } else if self.equal_dims(&difference, &rising) {
-            match claim.relation {
-                Relation::Less => minus(zero_minus(at_zero), -1),
-                Relation::AtMost | Relation::Equal => zero_minus(at_zero),
-                _ => return None,
-            }
-        } else {
-            return None;
-        };
-        Some(self.facts.simplify(&point))
-    }
-
-    /// A sum of which all but one element are 0.
-    fn pick(
-        &mut self,
-        domain: Domain,
-        op: &FoldOp,
-        (binders, at): (&[Binder], usize),
-        body: &Term,
-        point: &Dim,
-    ) -> Known<Poly> {
-        let (k, n) = binders[at].clone();
-        let elsewhere = self.within(binders, |own| {
-            let var = Dim::Var(k.clone());
-            own.facts.assume(Claim::new(var, Relation::NotEqual, point.clone()));
-            own.normal(body)
-        })?;
-        if *op != FoldOp::Add || !elsewhere.is_zero() {
-            return unknown("an element of a reduction apart from the others");
-        }
-        for side in [
-            Claim::new(0, Relation::AtMost, point.clone()),
-            Claim::new(point.clone(), Relation::Less, n),
-        ] {
-            if self.proves(&side.opposite()) {
-                return Ok(Poly::default());
-            }
-            if !self.proves(&side) {
-                return Err(Stuck::Split(Test::Dims(side)));
-            }
-        }
-        let mut rest = binders.to_vec();
-        rest.remove(at);
-        let body = body.substitute(&BTreeMap::from([(k, point.clone())]));
-        if rest.is_empty() { self.normal(&body) } else { self.fold(domain, op, &rest, &body) }
     }
 
     /// A reduction of a normal form.
@@ -411,75 +330,5 @@ fn is_stepwise(op: &FoldOp) -> bool {
             name == "rows" || name.starts_with("sum of ") || name.starts_with("product of ")
         }
         _ => false,
-    }
-}
-
-fn about(claim: &Claim, binders: &[Binder]) -> bool {
-    let own = |name: &Name| binders.iter().any(|(binder, _)| binder == name);
-    mentions(&claim.left, &own) || mentions(&claim.right, &own)
-}
-
-/// An index below a product of extents that the body divides by one of them: as two indices.
-fn by_rows(binders: &[Binder], body: &Term) -> Option<(Vec<Binder>, Term)> {
-    for (at, (name, extent)) in binders.iter().enumerate() {
-        let whole = factors(extent);
-        if whole.len() < 2 {
-            continue;
-        }
-        let mut divisors = Vec::new();
-        divisors_of(body, name, &mut divisors);
-        for divisor in divisors {
-            let mut rest = whole.clone();
-            let inside = factors(&divisor).into_iter().all(|factor| {
-                let place = rest.iter().position(|other| *other == factor);
-                place.map(|place| rest.remove(place)).is_some()
-            });
-            if !inside || rest.is_empty() {
-                continue;
-            }
-            let (outer, inner): (Name, Name) =
-                (format!("{name}.0").into(), format!("{name}.1").into());
-            let row = Dim::op(DimOp::Mul, Dim::Var(outer.clone()), divisor.clone());
-            let place = Dim::op(DimOp::Add, row, Dim::Var(inner.clone()));
-            let mut own = binders.to_vec();
-            own.splice(at..=at, [(outer, Dim::product(&rest)), (inner, divisor)]);
-            return Some((own, body.substitute(&BTreeMap::from([(name.clone(), place)]))));
-        }
-    }
-    None
-}
-
-/// What the indices of a term divide something with `name` in it by.
-fn divisors_of(term: &Term, name: &Name, found: &mut Vec<Dim>) {
-    fn of_dim(dim: &Dim, name: &Name, found: &mut Vec<Dim>) {
-        let Dim::Op(op, operands) = dim else { return };
-        let (a, b) = (&operands.0, &operands.1);
-        let plain = matches!(a, Dim::Var(own) if own == name);
-        if matches!(op, DimOp::FloorDiv | DimOp::FloorMod) && plain && !found.contains(b) {
-            found.push(b.clone());
-        }
-        of_dim(a, name, found);
-        of_dim(b, name, found);
-    }
-    match term {
-        Term::Read(_, at) => at.iter().for_each(|dim| of_dim(dim, name, found)),
-        Term::Number(..) | Term::Scalar(_) | Term::Extent(_) => {}
-        Term::Apply(_, _, args) => args.iter().for_each(|arg| divisors_of(arg, name, found)),
-        Term::If(test, then, otherwise) => {
-            match test {
-                Test::Dims(claim) => {
-                    of_dim(&claim.left, name, found);
-                    of_dim(&claim.right, name, found);
-                }
-                Test::Element(term) => divisors_of(term, name, found),
-            }
-            divisors_of(then, name, found);
-            divisors_of(otherwise, name, found);
-        }
-        Term::Fold(_, _, _, body) => divisors_of(body, name, found),
-        Term::Lookup(index, _, body) => {
-            divisors_of(index, name, found);
-            divisors_of(body, name, found);
-        }
     }
 }

@@ -22,6 +22,13 @@ pub(super) struct Index {
     over: BTreeSet<Name>,
 }
 
+impl Index {
+    /// Variables of reductions that are over.
+    pub(super) fn are_over(&self) -> &BTreeSet<Name> {
+        &self.over
+    }
+}
+
 fn hashed(parts: impl Hash) -> u64 {
     // Always with the same keys.
     let mut hasher = DefaultHasher::new();

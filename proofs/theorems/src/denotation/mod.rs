@@ -6,6 +6,9 @@
 //! are: what is known of functions ([`functions`], [`laws`], [`reals`]) and reductions ([`folds`], [`indicators`]) is applied, and
 //! indices are compared by the prover of dims. [`theorem`] puts this together for a rule.
 
+mod basis;
+pub(crate) mod comparison;
+mod cuts;
 pub(crate) mod denoter;
 mod equality;
 mod folds;

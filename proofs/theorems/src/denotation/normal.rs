@@ -37,6 +37,8 @@ pub(super) struct Normalizer<'a> {
     pub(super) rows: usize,
     /// Whether tests on indices of sums become indicators.
     pub(super) indicates: bool,
+    /// How many reductions are around.
+    pub(super) depth: usize,
     fresh: usize,
     /// How many more steps it may take.
     fuel: usize,
@@ -75,6 +77,7 @@ impl<'a> Normalizer<'a> {
             binders: Vec::new(),
             rows: 0,
             indicates: false,
+            depth: 0,
             fresh: 0,
             fuel: FUEL,
         }
@@ -198,7 +201,9 @@ impl<'a> Normalizer<'a> {
                     self.normal(then)
                 } else if self.proves(&claim.opposite()) {
                     self.normal(otherwise)
-                } else if self.rows > 0 && self.is_bound(claim) {
+                } else if self.rows > 0 && self.is_bound(claim) || self.is_of_bound_elements(claim)
+                {
+                    // It holds for some of the indices around and not for others, so nothing is split on it.
                     let (a, b) = (self.normal(then)?, self.normal(otherwise)?);
                     self.chosen(claim, a, b)
                 } else if self.indicates
@@ -242,6 +247,28 @@ impl<'a> Normalizer<'a> {
     fn is_bound(&self, claim: &Claim) -> bool {
         let own = |name: &Name| self.is_around(name);
         mentions(&claim.left, &own) || mentions(&claim.right, &own)
+    }
+
+    /// Whether a claim is about an element used as an index that is another for other values of the variables around.
+    fn is_of_bound_elements(&self, claim: &Claim) -> bool {
+        let around: BTreeSet<Name> = self.binders.iter().map(|(name, _)| name.clone()).collect();
+        !self.is_bound(claim) && self.claim_depends(claim, &around)
+    }
+
+    /// What came of a comparison, without claims about variables of reductions to split on: one is another at each index.
+    pub(super) fn of_free_indices<T>(&self, found: Known<T>) -> Known<T> {
+        match found {
+            Err(Stuck::Split(Test::Dims(claim)))
+                if self.claim_depends(&claim, self.index.are_over()) =>
+            {
+                unknown(format!("a reduction over an index with the test {claim}"))
+            }
+            other => other,
+        }
+    }
+
+    pub(super) fn claim_depends(&self, claim: &Claim, names: &BTreeSet<Name>) -> bool {
+        self.dim_depends(&claim.left, names) || self.dim_depends(&claim.right, names)
     }
 
     /// The one or the other by a claim, as a function of what the claim compares: `0 < d` or `d == 0`.
@@ -292,13 +319,16 @@ impl<'a> Normalizer<'a> {
         }
     }
 
+    /// The variable of an element used as an index has the text of its term for a name. What is assumed of it in one attempt
+    /// is so of the same element in the next.
     fn lookup(&mut self, index: &Term, binder: &Binder, body: &Term) -> Known<Poly> {
+        let element = index;
         let index = self.normal(index)?;
         let known = self.gathered.iter().find(|(_, poly)| **poly == index);
         let name = match known.map(|(name, _)| name.clone()) {
             Some(name) => name,
             None => {
-                let name = self.fresh("@");
+                let name: Name = format!("@{element:?}").into();
                 self.gathered.insert(name.clone(), index);
                 name
             }

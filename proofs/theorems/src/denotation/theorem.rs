@@ -1,9 +1,9 @@
 //! Proofs of rules: both sides have the same extents, demand the same, and have equal elements.
 
+use super::basis::at_units;
+use super::comparison::compare;
 use super::denoter::{Denoter, Stops, extent};
-use super::fuel;
-use super::indicators::has_sum;
-use super::normal::{Demand, Normalizer, What};
+use super::normal::Normalizer;
 use super::poly::{Atom, Poly};
 use super::program::{WHERE, WHERE_NOT};
 use super::ranges::assume_index;
@@ -24,9 +24,6 @@ pub(crate) struct Deduced {
     /// The element type.
     pub(crate) dtype: DType,
 }
-
-/// Splits that one proof may take.
-const MAX_DEPTH: usize = 8;
 
 /// Assumes what a rule assumes of its dims.
 pub(crate) fn assume_conditions(rule: &Rule, facts: &mut dyn Facts) {
@@ -104,7 +101,12 @@ pub(crate) fn prove_equal(rule: &Rule, types: &Types, facts: &mut dyn Facts) -> 
     let left = denoter.element(&rule.left, &index).map_err(said)?;
     let right = denoter.element(&rule.right, &index).map_err(said)?;
     let bools = bools(rule, types);
-    compare(&left, &right, facts, &bools, &mut Vec::new())
+    let outcome = compare(&left, &right, &mut *denoter.facts, &bools);
+    let Err(why) = outcome else { return Ok(()) };
+    let Some(units) = at_units(rule, &mut denoter, &left, &right) else { return Err(why) };
+    units.places.iter().for_each(|place| assume_index(place, &mut *denoter.facts));
+    compare(&units.left, &units.right, facts, &bools)
+        .map_err(|units| format!("{why}; of unit tensors, {units}"))
 }
 
 fn bools(rule: &Rule, types: &Types) -> BTreeSet<Name> {
@@ -114,184 +116,6 @@ fn bools(rule: &Rule, types: &Types) -> BTreeSet<Name> {
         _ => None,
     });
     params.collect()
-}
-
-/// Compares two elements, split on what is not decided.
-pub(crate) fn compare(
-    left: &Term,
-    right: &Term,
-    facts: &mut dyn Facts,
-    bools: &BTreeSet<Name>,
-    truths: &mut Vec<(Term, bool)>,
-) -> Result<(), String> {
-    fuel::burn(fuel::size(left));
-    if left.is_like(right) || facts.decide(&Claim::new(1, Relation::AtMost, 0)) == Answer::Proved {
-        return Ok(());
-    }
-    let test = match leaf(left, right, facts, bools, truths) {
-        Ok(None) => return Ok(()),
-        Ok(Some(why)) => return Err(why),
-        Err(Stuck::Split(test)) if truths.len() < MAX_DEPTH => test,
-        Err(stuck) => return Err(said(stuck)),
-    };
-    match test {
-        Test::Dims(claim) => {
-            for claim in [claim.clone(), claim.opposite()] {
-                facts.push();
-                facts.assume(claim);
-                let outcome = compare(left, right, facts, bools, truths);
-                facts.pop();
-                outcome?;
-            }
-        }
-        Test::Element(term) => {
-            for value in [true, false] {
-                truths.push(((*term).clone(), value));
-                let outcome = compare(left, right, facts, bools, truths);
-                truths.pop();
-                outcome?;
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Compares two elements; gives why they are not known to be equal.
-fn leaf(
-    left: &Term,
-    right: &Term,
-    facts: &mut dyn Facts,
-    bools: &BTreeSet<Name>,
-    truths: &[(Term, bool)],
-) -> Known<Option<String>> {
-    // Facts on names of one attempt say nothing of those of another.
-    let mut compared = |tests| {
-        facts.push();
-        let outcome = compared((left, right), facts, bools, truths, tests);
-        facts.pop();
-        outcome
-    };
-    let found = compared(Tests::Cut);
-    if matches!(found, Ok(None) | Err(Stuck::Split(_))) || !has_sum(left) || !has_sum(right) {
-        return found;
-    }
-    match compared(Tests::Indicate) {
-        Ok(None) => Ok(None),
-        _ => found,
-    }
-}
-
-/// What becomes of tests on indices of sums.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Tests {
-    /// The sum is cut where the test changes.
-    Cut,
-    /// They are factors.
-    Indicate,
-}
-
-fn compared(
-    (left, right): (&Term, &Term),
-    facts: &mut dyn Facts,
-    bools: &BTreeSet<Name>,
-    truths: &[(Term, bool)],
-    tests: Tests,
-) -> Known<Option<String>> {
-    let mut own = Normalizer::new(facts, bools);
-    own.indicates = tests == Tests::Indicate;
-    own.literal(0.0)?;
-    own.literal(1.0)?;
-    for (term, value) in truths {
-        let poly = own.normal(term)?;
-        own.truths.push((poly, *value));
-    }
-    own.demands.clear();
-    let a = own.normal(left)?;
-    let demanded = own.open_demands()?;
-    let b = own.normal(right)?;
-    let others = own.open_demands()?;
-    if let Some(why) = differing(&mut own, &demanded, &others)? {
-        return Ok(Some(why));
-    }
-    // Neither has a value: both divide by 0, whatever the operands are.
-    let never = |demand: &Demand| {
-        demand.what == What::NonZero && demand.binders.is_empty() && demand.poly.is_zero()
-    };
-    if demanded.iter().any(never) {
-        return Ok(None);
-    }
-    let difference = a.subtract(&b)?;
-    if own.is_zero(&difference)? || split_sums(&mut own, &difference, 2)? {
-        return Ok(None);
-    }
-    Ok(Some("the elements are not known to be equal".to_owned()))
-}
-
-/// A demand that the other side does not have.
-fn differing(own: &mut Normalizer, a: &[Demand], b: &[Demand]) -> Known<Option<String>> {
-    for (these, those) in [(a, b), (b, a)] {
-        for demand in these {
-            let mut met = false;
-            for other in those {
-                met |= own.same_demand(demand, other)?;
-            }
-            if !met {
-                let what = demand.what;
-                return Ok(Some(format!("one side demands that a number is {what:?}")));
-            }
-        }
-    }
-    Ok(None)
-}
-
-/// Splits sums of which another sum may be a part: at the extent of that one.
-fn split_sums(own: &mut Normalizer, difference: &Poly, depth: usize) -> Known<bool> {
-    if depth == 0 {
-        return Ok(false);
-    }
-    let sums: Vec<(usize, Vec<Binder>, Poly)> = own
-        .atoms
-        .iter()
-        .enumerate()
-        .filter(|(id, _)| difference.0.keys().any(|monomial| monomial.contains_key(id)))
-        .filter_map(|(id, atom)| match atom {
-            Atom::Fold(_, FoldOp::Add, binders, body) => Some((id, binders.clone(), body.clone())),
-            _ => None,
-        })
-        .collect();
-    for (id, binders, body) in &sums {
-        for (_, others, _) in &sums {
-            let ([(k, n)], [(_, part)]) = (binders.as_slice(), others.as_slice()) else { continue };
-            let inside =
-                part != n && own.proves(&Claim::new(part.clone(), Relation::AtMost, n.clone()));
-            if !inside || own.equal_dims(part, n) {
-                continue;
-            }
-            let Atom::Fold(domain, ..) = own.atoms[*id].clone() else { continue };
-            let first =
-                own.folded(domain, FoldOp::Add, vec![(k.clone(), part.clone())], body.clone())?;
-            let fresh = own.fresh("k");
-            let rest = vec![(fresh.clone(), Dim::op(DimOp::Sub, n.clone(), part.clone()))];
-            let place = Dim::op(DimOp::Add, Dim::Var(fresh), part.clone());
-            let moved = own.within(&rest, |own| {
-                own.renamed(body, &std::iter::once((k.clone(), place)).collect())
-            })?;
-            let second = own.folded(domain, FoldOp::Add, rest, moved)?;
-            let whole = first.add(&second)?;
-            let mut split = Poly::default();
-            for (monomial, &coefficient) in &difference.0 {
-                let mut rest = monomial.clone();
-                let power = rest.remove(id).unwrap_or(0);
-                let factor = own.power(&whole, power)?;
-                let term = own.times(&Poly::monomial(rest, coefficient), &factor)?;
-                split = split.add(&term)?;
-            }
-            if own.is_zero(&split)? || split_sums(own, &split, depth - 1)? {
-                return Ok(true);
-            }
-        }
-    }
-    Ok(false)
 }
 
 /// Both sides stop the program for the same elements.
@@ -354,9 +178,14 @@ fn alike_here(
     bools: &BTreeSet<Name>,
 ) -> Known<()> {
     let mut own = Normalizer::new(facts, bools);
+    let found = alike_by(&mut own, left, right);
+    own.of_free_indices(found)
+}
+
+fn alike_by(own: &mut Normalizer, left: &[Stops], right: &[Stops]) -> Known<()> {
     own.literal(0.0)?;
     own.literal(1.0)?;
-    let (left, right) = (stop_atoms(&mut own, left)?, stop_atoms(&mut own, right)?);
+    let (left, right) = (stop_atoms(own, left)?, stop_atoms(own, right)?);
     for (these, those) in [(&left, &right), (&right, &left)] {
         for stop in these {
             let mut met = false;

@@ -5,12 +5,13 @@ use super::dims_of_terms::as_dim;
 use super::evaluate::Side;
 use super::stops::Stop;
 use super::values::{Applied, Argument, Call, Def, Id, Table, Value};
+use crate::denotation::comparison::compare;
 use crate::denotation::denoter::{Denoter, Stops};
 use crate::denotation::program::{self, Asked, Called, Written};
 use crate::denotation::ranges::assume_index;
 use crate::denotation::stepwise::{Op, Steps, Tensor, formula, is_told};
 use crate::denotation::term::{Domain, Known, Reals, Term, Test, unknown};
-use crate::denotation::theorem::{compare, said};
+use crate::denotation::theorem::said;
 use crate::rules::rule::{self, Arg, Axis, ElementType, Entry, Node, Operand, Param};
 use relax_semantics::ops::{self, Defined, Kind, Known as Spelled};
 use relax_syntax::Name;
@@ -412,7 +413,7 @@ impl<'a> Elements<'a> {
         let terms = terms(self, &at);
         let bools = self.bools();
         let outcome = match terms {
-            Ok((a, b)) => compare(&a, &b, &mut *self.facts, &bools, &mut Vec::new()),
+            Ok((a, b)) => compare(&a, &b, &mut *self.facts, &bools),
             Err(stuck) => Err(said(stuck)),
         };
         self.facts.pop();

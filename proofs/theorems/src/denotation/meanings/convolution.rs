@@ -1,12 +1,11 @@
-//! Convolutions and transposed ones of one spatial axis, without groups of channels. The five sums of a transposed one of two axes take
-//! more steps than proofs of passes have.
+//! Convolutions and transposed ones, of one or two spatial axes.
 
 use super::{Meaning, add, meaning, mul, sub};
 use crate::denotation::denoter::{Denoter, extent, tensor};
 use crate::denotation::term::{Binder, Domain, FoldOp, Known, Term, unknown};
 use crate::rules::rule::{Arg, Axis, Call, Entry};
 use relax_syntax::dim::{Dim, DimOp};
-use relax_syntax::facts::{Claim, Relation};
+use relax_syntax::facts::{Claim, Facts, Relation};
 use std::collections::BTreeMap;
 
 pub(super) static MEANINGS: &[Meaning] = &[
@@ -25,21 +24,26 @@ pub(super) static MEANINGS: &[Meaning] = &[
         |d, c| shape(d, c, Way::Transposed),
         |d, c, at| element(d, c, at, Way::Transposed),
     ),
+    meaning(
+        "nn.conv2d_transpose",
+        |d, c| shape(d, c, Way::Transposed),
+        |d, c, at| element(d, c, at, Way::Transposed),
+    ),
 ];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Way {
+pub(super) enum Way {
     Forward,
     Transposed,
 }
 
 /// One spatial axis.
-struct Spatial {
-    letter: char,
-    stride: Dim,
-    dilation: Dim,
-    before: Dim,
-    after: Dim,
+pub(super) struct Spatial {
+    pub(super) letter: char,
+    pub(super) stride: Dim,
+    pub(super) dilation: Dim,
+    pub(super) before: Dim,
+    pub(super) after: Dim,
     /// What `output_padding` adds at the end.
     more: Dim,
 }
@@ -50,9 +54,10 @@ struct Windows {
     kernel: BTreeMap<char, Dim>,
     layouts: [Vec<char>; 3],
     axes: Vec<Spatial>,
+    groups: Dim,
 }
 
-fn layout(call: &Call, param: &str) -> Known<Vec<char>> {
+pub(super) fn layout(call: &Call, param: &str) -> Known<Vec<char>> {
     match call.arg(param) {
         Arg::Str(text) => Ok(text.chars().collect()),
         _ => unknown("a layout that is not written out"),
@@ -60,7 +65,7 @@ fn layout(call: &Call, param: &str) -> Known<Vec<char>> {
 }
 
 /// A number for each spatial axis, or so many for each.
-fn numbers(call: &Call, param: &str, spatial: usize) -> Known<Vec<Dim>> {
+pub(super) fn numbers(call: &Call, param: &str, spatial: usize) -> Known<Vec<Dim>> {
     let one = match call.arg(param) {
         Arg::Integer(dim) => return Ok(vec![dim.clone(); spatial]),
         Arg::List(entries) => entries.iter().map(|entry| match entry {
@@ -77,9 +82,12 @@ fn numbers(call: &Call, param: &str, spatial: usize) -> Known<Vec<Dim>> {
 }
 
 fn windows(denoter: &mut Denoter, call: &Call, way: Way) -> Known<Windows> {
-    if *call.arg("groups") != Arg::Integer(Dim::Int(1)) || *call.arg("out_dtype") != Arg::None {
-        return unknown("a convolution with groups, or in another dtype");
+    if *call.arg("out_dtype") != Arg::None {
+        return unknown("a convolution in another dtype");
     }
+    let Arg::Integer(groups) = call.arg("groups") else {
+        return unknown("groups that are not written out");
+    };
     let (data, kernel) = (layout(call, "data_layout")?, layout(call, "kernel_layout")?);
     let out = match call.arg("out_layout") {
         Arg::None => data.clone(),
@@ -95,7 +103,14 @@ fn windows(denoter: &mut Denoter, call: &Call, way: Way) -> Known<Windows> {
     }
     let [own, weights]: [BTreeMap<char, Dim>; 2] =
         extents.try_into().or_else(|_| unknown("two operands"))?;
-    let letters: Vec<char> = if data.len() == 3 { vec!['W'] } else { vec!['H', 'W'] };
+    let axes = spatial(call, data.len(), way)?;
+    let layouts = [data, kernel, out];
+    Ok(Windows { data: own, kernel: weights, layouts, axes, groups: groups.clone() })
+}
+
+/// The spatial axes of data of so many axes.
+pub(super) fn spatial(call: &Call, rank: usize, way: Way) -> Known<Vec<Spatial>> {
+    let letters: &[char] = if rank == 3 { &['W'] } else { &['H', 'W'] };
     let spatial = letters.len();
     let (strides, dilation) =
         (numbers(call, "strides", spatial)?, numbers(call, "dilation", spatial)?);
@@ -111,25 +126,75 @@ fn windows(denoter: &mut Denoter, call: &Call, way: Way) -> Known<Windows> {
     if known.iter().any(|count| *count != spatial) {
         return unknown("not one number a spatial axis");
     }
-    let axes = letters.into_iter().enumerate().map(|(at, letter)| Spatial {
-        letter,
+    let axis = |(at, letter): (usize, &char)| Spatial {
+        letter: *letter,
         stride: strides[at].clone(),
         dilation: dilation[at].clone(),
         before: padding[at].clone(),
         after: padding[spatial + at].clone(),
         more: more[at].clone(),
-    });
-    Ok(Windows { data: own, kernel: weights, layouts: [data, kernel, out], axes: axes.collect() })
+    };
+    Ok(letters.iter().enumerate().map(axis).collect())
+}
+
+impl Windows {
+    /// How many channels the result has. A kernel has those of one group in the one axis and those of all in the other.
+    fn channels(&self, way: Way) -> Dim {
+        let own = self.kernel[&'O'].clone();
+        match way {
+            Way::Forward => own,
+            Way::Transposed => mul(own, self.groups.clone()),
+        }
+    }
+
+    /// The channels of data and the index of the kernel that give a channel of the result, with one of the channels of its group.
+    fn in_group(&self, way: Way, out: &Dim, channel: &Dim, facts: &mut dyn Facts) -> InGroup {
+        let groups = self.groups.clone();
+        if groups == Dim::Int(1) {
+            let (data, input) = (channel.clone(), channel.clone());
+            return InGroup { data, input, output: out.clone() };
+        }
+        let own = match way {
+            Way::Forward => Dim::op(DimOp::FloorDiv, self.kernel[&'O'].clone(), groups),
+            Way::Transposed => self.kernel[&'O'].clone(),
+        };
+        let own = facts.simplify(&own);
+        let group = Dim::op(DimOp::FloorDiv, out.clone(), own.clone());
+        let data = add(mul(group, self.inputs(way, facts)), channel.clone());
+        match way {
+            Way::Forward => InGroup { data, input: channel.clone(), output: out.clone() },
+            Way::Transposed => {
+                let output = Dim::op(DimOp::FloorMod, out.clone(), own);
+                InGroup { data: data.clone(), input: data, output }
+            }
+        }
+    }
+
+    /// How many channels of data a group has.
+    fn inputs(&self, way: Way, facts: &mut dyn Facts) -> Dim {
+        let all = self.kernel[&'I'].clone();
+        match way {
+            Way::Forward => all,
+            Way::Transposed => facts.simplify(&Dim::op(DimOp::FloorDiv, all, self.groups.clone())),
+        }
+    }
+}
+
+/// Where a group of channels reads.
+struct InGroup {
+    data: Dim,
+    input: Dim,
+    output: Dim,
 }
 
 impl Spatial {
     /// The place in the greater tensor of an index of the smaller one and one of the window.
-    fn place(&self, index: &Dim, window: &Dim) -> Dim {
+    pub(super) fn place(&self, index: &Dim, window: &Dim) -> Dim {
         let reached = mul(window.clone(), self.dilation.clone());
         sub(add(mul(index.clone(), self.stride.clone()), reached), self.before.clone())
     }
 
-    fn extent(&self, data: &Dim, window: &Dim, way: Way) -> Dim {
+    pub(super) fn extent(&self, data: &Dim, window: &Dim, way: Way) -> Dim {
         let one = Dim::Int(1);
         let reach = mul(self.dilation.clone(), sub(window.clone(), one.clone()));
         let pads = add(self.before.clone(), self.after.clone());
@@ -152,7 +217,7 @@ fn shape(denoter: &mut Denoter, call: &Call, way: Way) -> Known<Vec<Axis>> {
         let spatial = own.axes.iter().find(|axis| axis.letter == *letter);
         let dim = match (letter, spatial) {
             ('N', _) => own.data[letter].clone(),
-            ('C', _) => own.kernel[&'O'].clone(),
+            ('C', _) => own.channels(way),
             (_, Some(axis)) => axis.extent(&own.data[letter], &own.kernel[letter], way),
             _ => return unknown("a letter of no axis"),
         };
@@ -169,6 +234,9 @@ fn element(denoter: &mut Denoter, call: &Call, at: &[Dim], way: Way) -> Known<Te
     if domain == Domain::Bits {
         return unknown("in which order floats are summed is not known of a convolution");
     }
+    if domain == Domain::Ring && way == Way::Transposed && own.axes.len() > 1 {
+        return unknown("five sums, which take more steps than proofs of passes have");
+    }
     let out: BTreeMap<char, Dim> = own.layouts[2].iter().copied().zip(at.iter().cloned()).collect();
     let mut binders: Vec<Binder> = Vec::new();
     let mut summed = |denoter: &mut Denoter, extent: &Dim| {
@@ -176,9 +244,11 @@ fn element(denoter: &mut Denoter, call: &Call, at: &[Dim], way: Way) -> Known<Te
         binders.push((name.clone(), extent.clone()));
         Dim::Var(name)
     };
-    let channel = summed(denoter, &own.kernel[&'I']);
-    let mut data = BTreeMap::from([('N', out[&'N'].clone()), ('C', channel.clone())]);
-    let mut kernel = BTreeMap::from([('O', out[&'C'].clone()), ('I', channel)]);
+    let inputs = own.inputs(way, &mut *denoter.facts);
+    let channel = summed(denoter, &inputs);
+    let of_group = own.in_group(way, &out[&'C'], &channel, &mut *denoter.facts);
+    let mut data = BTreeMap::from([('N', out[&'N'].clone()), ('C', of_group.data)]);
+    let mut kernel = BTreeMap::from([('O', of_group.output), ('I', of_group.input)]);
     let mut tests = Vec::new();
     for axis in &own.axes {
         let window = summed(denoter, &own.kernel[&axis.letter]);

@@ -12,6 +12,7 @@ mod indexing;
 mod movement;
 mod nn;
 mod pieces;
+mod pooling;
 mod product;
 mod reduction;
 
@@ -51,6 +52,7 @@ static TABLES: &[&[Meaning]] = &[
     product::MEANINGS,
     einsum::MEANINGS,
     convolution::MEANINGS,
+    pooling::MEANINGS,
     indexing::MEANINGS,
     nn::MEANINGS,
 ];

@@ -2,15 +2,18 @@
 
 use super::elementwise::stretched;
 use super::{Meaning, meaning, shape_of_first};
-use crate::denotation::denoter::{Denoter, extent, place, tensor};
+use crate::denotation::denoter::{Denoter, extent, first, place, tensor};
 use crate::denotation::term::{Known, Term, unknown};
 use crate::rules::rule::{Arg, Axis, Call, Entry};
 use relax_syntax::dim::{Dim, DimOp};
+use std::ops::Range;
 
 pub(super) static MEANINGS: &[Meaning] = &[
     meaning("permute_dims", permuted_shape, permuted),
     meaning("reshape", |d, call| d.extents(call.arg("shape")), reshaped),
     meaning("flatten", flat_shape, reshaped),
+    meaning("nn.batch_flatten", rows_shape, reshaped),
+    meaning("nn.pixel_shuffle", shuffled_shape, shuffled),
     meaning("broadcast_to", |d, call| d.extents(call.arg("shape")), broadcast),
     meaning("expand_dims", expanded_shape, expanded),
     meaning("squeeze", squeezed_shape, squeezed),
@@ -53,13 +56,57 @@ fn flat_shape(denoter: &mut Denoter, call: &Call) -> Known<Vec<Axis>> {
     Ok(vec![Axis::Dim(volume(&shape))])
 }
 
-fn volume(shape: &[Axis]) -> Dim {
+/// The first axis stays.
+fn rows_shape(denoter: &mut Denoter, call: &Call) -> Known<Vec<Axis>> {
+    let shape = denoter.shape(tensor(call, "data")?)?;
+    let [first @ Axis::Dim(_), rest @ ..] = shape.as_slice() else { return unknown("no axis") };
+    Ok(vec![first.clone(), Axis::Dim(volume(rest))])
+}
+
+/// The place of the channels, which height and width follow, and the factor.
+fn pixels(denoter: &mut Denoter, call: &Call) -> Known<(Vec<Axis>, usize, Dim)> {
+    let shape = denoter.shape(tensor(call, "data")?)?;
+    let Arg::Integer(factor) = call.arg("upscale_factor") else { return unknown("a factor") };
+    let Some(channels) = shape.len().checked_sub(3) else { return unknown("fewer axes") };
+    if shape[channels..].iter().any(|axis| matches!(axis, Axis::Group(_))) {
+        return unknown("a group among the last axes");
+    }
+    Ok((shape, channels, factor.clone()))
+}
+
+fn shuffled_shape(denoter: &mut Denoter, call: &Call) -> Known<Vec<Axis>> {
+    let (mut shape, channels, factor) = pixels(denoter, call)?;
+    let square = Dim::op(DimOp::Mul, factor.clone(), factor.clone());
+    let dims = [(DimOp::FloorDiv, square), (DimOp::Mul, factor.clone()), (DimOp::Mul, factor)];
+    for (axis, (op, by)) in shape[channels..].iter_mut().zip(dims) {
+        *axis = Axis::Dim(denoter.facts.simplify(&Dim::op(op, extent(axis), by)));
+    }
+    Ok(shape)
+}
+
+/// Row and column in a square of pixels say which of its channels.
+fn shuffled(denoter: &mut Denoter, call: &Call, at: &[Dim]) -> Known<Term> {
+    let (_, channels, factor) = pixels(denoter, call)?;
+    let op = |op, a: &Dim, b: &Dim| Dim::op(op, a.clone(), b.clone());
+    let (channel, row, column) = (&at[channels], &at[channels + 1], &at[channels + 2]);
+    let mut place = channel.clone();
+    for pixel in [row, column] {
+        let own = op(DimOp::FloorMod, pixel, &factor);
+        place = op(DimOp::Add, &op(DimOp::Mul, &place, &factor), &own);
+    }
+    let mut index = at[..channels].to_vec();
+    index.push(place);
+    index.extend([row, column].map(|pixel| op(DimOp::FloorDiv, pixel, &factor)));
+    denoter.element(tensor(call, "data")?, &index)
+}
+
+pub(super) fn volume(shape: &[Axis]) -> Dim {
     let dims: Vec<Dim> = shape.iter().map(extent).collect();
     Dim::product(&dims)
 }
 
 /// The place in row-major order.
-fn linear(shape: &[Axis], at: &[Dim]) -> Dim {
+pub(super) fn linear(shape: &[Axis], at: &[Dim]) -> Dim {
     let step = |total, (axis, index): (&Axis, &Dim)| {
         Dim::op(DimOp::Add, Dim::op(DimOp::Mul, total, extent(axis)), index.clone())
     };
@@ -69,7 +116,7 @@ fn linear(shape: &[Axis], at: &[Dim]) -> Dim {
 }
 
 /// The index at a place in row-major order.
-fn unravel(shape: &[Axis], place: &Dim) -> Vec<Dim> {
+pub(super) fn unravel(shape: &[Axis], place: &Dim) -> Vec<Dim> {
     let mut index = Vec::with_capacity(shape.len());
     for (axis, own) in shape.iter().enumerate() {
         let inner = volume(&shape[axis + 1..]);
@@ -85,7 +132,7 @@ fn unravel(shape: &[Axis], place: &Dim) -> Vec<Dim> {
 
 /// A reshape keeps the row-major place. Axes that both shapes begin or end with keep their index.
 fn reshaped(denoter: &mut Denoter, call: &Call, at: &[Dim]) -> Known<Term> {
-    let x = tensor(call, "x")?;
+    let x = first(call)?;
     let from = denoter.shape(x)?;
     let to = super::meaning_of(call.row.name)
         .map_or_else(|| unknown("no meaning"), |meaning| (meaning.shape)(denoter, call))?;
@@ -101,11 +148,41 @@ fn reshaped(denoter: &mut Denoter, call: &Call, at: &[Dim]) -> Known<Term> {
     let pairs = from[lead..].iter().rev().zip(to[lead..].iter().rev());
     let tail = pairs.take_while(|(a, b)| a == b).count();
     let (from_end, to_end) = (from.len() - tail, to.len() - tail);
-    let place = linear(&to[lead..to_end], &at[lead..to_end]);
     let mut index = at[..lead].to_vec();
-    index.extend(unravel(&from[lead..from_end], &place));
+    let mut begin = (lead, lead);
+    for end in cuts(denoter, (&from, lead..from_end), (&to, lead..to_end)) {
+        let place = linear(&to[begin.1..end.1], &at[begin.1..end.1]);
+        index.extend(unravel(&from[begin.0..end.0], &place));
+        begin = end;
+    }
     index.extend_from_slice(&at[to_end..]);
     denoter.element(x, &index)
+}
+
+/// Where axes of two shapes end that are the same elements: the products up to there are equal, so the row-major place within
+/// each part is one of its own. The last one is the end of both.
+fn cuts(
+    denoter: &mut Denoter,
+    (from, own): (&[Axis], Range<usize>),
+    (to, others): (&[Axis], Range<usize>),
+) -> Vec<(usize, usize)> {
+    let mut volumes = |shape: &[Axis], range: &Range<usize>| -> Vec<Dim> {
+        let ends = range.start + 1..range.end;
+        ends.map(|end| denoter.facts.simplify(&volume(&shape[range.start..end]))).collect()
+    };
+    let (of_own, of_others) = (volumes(from, &own), volumes(to, &others));
+    let mut found = Vec::new();
+    let mut next = 0;
+    for (at, volume) in of_own.iter().enumerate() {
+        let rest = of_others.iter().enumerate().skip(next);
+        let Some((other, _)) = rest.into_iter().find(|(_, other)| *other == volume) else {
+            continue;
+        };
+        found.push((own.start + 1 + at, others.start + 1 + other));
+        next = other + 1;
+    }
+    found.push((own.end, others.end));
+    found
 }
 
 fn broadcast(denoter: &mut Denoter, call: &Call, at: &[Dim]) -> Known<Term> {

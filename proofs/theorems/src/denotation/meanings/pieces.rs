@@ -1,5 +1,6 @@
 //! Tensors put together and taken apart: conditions on an index say where an element lies.
 
+use super::movement::{unravel, volume};
 use super::{Meaning, add, is_true, meaning, mul, sub};
 use crate::denotation::denoter::{Denoter, extent, first, tensor};
 use crate::denotation::term::{Known, Term, unknown};
@@ -221,7 +222,7 @@ fn dims_of(arg: &Arg) -> Known<Vec<Dim>> {
     }
 }
 
-/// Axis, begin, stride and extent of every cut of a `strided_slice`, which must lie in the axis.
+/// Axis, begin, stride and extent of every cut of a `strided_slice`.
 fn cuts(denoter: &mut Denoter, call: &Call) -> Known<Vec<(usize, Dim, Dim, Dim)>> {
     let shape = denoter.shape(tensor(call, "x")?)?;
     let axes = denoter.axes(&shape, call.arg("axes"))?;
@@ -236,10 +237,15 @@ fn cuts(denoter: &mut Denoter, call: &Call) -> Known<Vec<(usize, Dim, Dim, Dim)>
     let mut cuts = Vec::new();
     for (at, axis) in axes.into_iter().enumerate() {
         let (begin, end, stride) = (begins[at].clone(), ends[at].clone(), strides[at].clone());
-        if !denoter.at_most(1, stride.clone()) {
-            return unknown("a slice that may go backwards");
-        }
         let whole = extent(&shape[axis]);
+        if !denoter.at_most(1, stride.clone()) {
+            if is_true(call, "assume_inbound") {
+                return unknown("a slice that may go backwards");
+            }
+            let (begin, extent) = backwards(denoter, &whole, (&begin, &end, &stride))?;
+            cuts.push((axis, begin, stride, extent));
+            continue;
+        }
         let inside = denoter.at_most(0, begin.clone())
             && denoter.at_most(begin.clone(), end.clone())
             && denoter.at_most(end.clone(), whole.clone());
@@ -251,6 +257,31 @@ fn cuts(denoter: &mut Denoter, call: &Call) -> Known<Vec<(usize, Dim, Dim, Dim)>
         cuts.push((axis, begin, stride, extent));
     }
     Ok(cuts)
+}
+
+/// Begin and extent of a slice that goes backwards to the first element: its end is a number so far below 0 that it is before it.
+fn backwards(
+    denoter: &mut Denoter,
+    whole: &Dim,
+    (begin, end, stride): (&Dim, &Dim, &Dim),
+) -> Known<(Dim, Dim)> {
+    let (Some(first), Some(end), Some(stride)) = (begin.as_int(), end.as_int(), stride.as_int())
+    else {
+        return unknown("a slice that may go backwards");
+    };
+    // No axis has so many elements.
+    if stride >= 0 || end > -(1 << 40) {
+        return unknown("a slice that may go backwards");
+    }
+    let last = sub(whole.clone(), Dim::Int(1));
+    let begin = if first < 0 {
+        Dim::op(DimOp::Max, add(whole.clone(), begin.clone()), Dim::Int(-1))
+    } else {
+        Dim::op(DimOp::Min, begin.clone(), last)
+    };
+    let begin = denoter.facts.simplify(&begin);
+    let count = Dim::op(DimOp::CeilDiv, add(begin.clone(), Dim::Int(1)), Dim::Int(-stride));
+    Ok((begin, count))
 }
 
 /// Where a slice begins and ends: an index that is negative counts from the end, and is then clamped. A slice that is empty
@@ -315,6 +346,9 @@ fn repeats(call: &Call) -> Known<Dim> {
 
 fn repeated_shape(denoter: &mut Denoter, call: &Call) -> Known<Vec<Axis>> {
     let mut shape = denoter.shape(tensor(call, "data")?)?;
+    if *call.arg("axis") == Arg::None {
+        return Ok(vec![Axis::Dim(mul(volume(&shape), repeats(call)?))]);
+    }
     let axis = the_axis(denoter, &shape, call)?;
     shape[axis] = Axis::Dim(Dim::op(DimOp::Mul, extent(&shape[axis]), repeats(call)?));
     Ok(shape)
@@ -323,6 +357,10 @@ fn repeated_shape(denoter: &mut Denoter, call: &Call) -> Known<Vec<Axis>> {
 fn repeated(denoter: &mut Denoter, call: &Call, at: &[Dim]) -> Known<Term> {
     let x = tensor(call, "data")?;
     let shape = denoter.shape(x)?;
+    if *call.arg("axis") == Arg::None {
+        let place = Dim::op(DimOp::FloorDiv, at[0].clone(), repeats(call)?);
+        return denoter.element(x, &unravel(&shape, &place));
+    }
     let axis = the_axis(denoter, &shape, call)?;
     let mut index = at.to_vec();
     index[axis] = Dim::op(DimOp::FloorDiv, at[axis].clone(), repeats(call)?);

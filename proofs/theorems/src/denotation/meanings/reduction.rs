@@ -1,10 +1,12 @@
 //! Reductions and running sums.
 
+use super::movement::{linear, unravel, volume};
 use super::{Meaning, is_true, meaning, shape_of_first};
 use crate::denotation::denoter::{Denoter, extent, first, meaning as meaning_of_call, tensor};
 use crate::denotation::term::{Binder, Domain, FoldOp, Known, Term, unknown};
 use crate::rules::rule::{Arg, Axis, Call};
 use relax_syntax::dim::{Dim, DimOp};
+use relax_syntax::facts::{Claim, Relation};
 
 pub(super) static MEANINGS: &[Meaning] = &[
     meaning("sum", shape, |d, call, at| reduced(d, call, at, FoldOp::Add)),
@@ -14,7 +16,7 @@ pub(super) static MEANINGS: &[Meaning] = &[
     meaning("mean", shape, mean),
     meaning("variance", shape, variance),
     meaning("std", shape, deviation),
-    meaning("cumsum", shape_of_first, cumsum),
+    meaning("cumsum", cumsum_shape, cumsum),
     meaning("collapse_sum_to", |d, call| d.extents(call.arg("shape")), collapsed),
     meaning("collapse_sum_like", |d, call| d.shape(tensor(call, "collapse_target")?), collapsed),
     meaning("argmax", shape, place_of),
@@ -131,18 +133,34 @@ fn deviation(denoter: &mut Denoter, call: &Call, at: &[Dim]) -> Known<Term> {
     Ok(Term::Fold(domain, FoldOp::Row("std".into(), Vec::new()), binders, body))
 }
 
+fn cumsum_shape(denoter: &mut Denoter, call: &Call) -> Known<Vec<Axis>> {
+    let own = shape_of_first(denoter, call)?;
+    Ok(if *call.arg("axis") == Arg::None { vec![Axis::Dim(volume(&own))] } else { own })
+}
+
 /// The sum up to and with an element.
 fn cumsum(denoter: &mut Denoter, call: &Call, at: &[Dim]) -> Known<Term> {
     let x = first(call)?;
     let shape = denoter.shape(x)?;
     let domain = denoter.domain(x)?;
-    let [axis] = denoter.axes(&shape, call.arg("axis"))?[..] else { return unknown("one axis") };
     if *call.arg("dtype") != Arg::None {
         return unknown("a sum in another dtype");
     }
     let name = denoter.fresh("k");
-    let mut index = at.to_vec();
-    index[axis] = Dim::Var(name.clone());
+    let var = Dim::Var(name.clone());
+    if *call.arg("axis") == Arg::None && shape.len() > 1 && domain != Domain::Bits {
+        return flat_cumsum(denoter, call, (&shape, domain), &at[0]);
+    }
+    let (axis, index) = if *call.arg("axis") == Arg::None {
+        (0, unravel(&shape, &var))
+    } else {
+        let [axis] = denoter.axes(&shape, call.arg("axis"))?[..] else {
+            return unknown("one axis");
+        };
+        let mut index = at.to_vec();
+        index[axis] = var;
+        (axis, index)
+    };
     let body = denoter.element(x, &index)?;
     let own = Dim::Int(i64::from(!is_true(call, "exclusive")));
     let extent = Dim::op(DimOp::Add, at[axis].clone(), own);
@@ -151,6 +169,23 @@ fn cumsum(denoter: &mut Denoter, call: &Call, at: &[Dim]) -> Known<Term> {
         _ => FoldOp::Add,
     };
     Ok(Term::Fold(domain, op, vec![(name, extent)], Box::new(body)))
+}
+
+/// The sum of all elements that come before a place in row-major order, or up to it.
+fn flat_cumsum(
+    denoter: &mut Denoter,
+    call: &Call,
+    (shape, domain): (&[Axis], Domain),
+    at: &Dim,
+) -> Known<Term> {
+    let binders: Vec<Binder> =
+        shape.iter().map(|axis| (denoter.fresh("k"), extent(axis))).collect();
+    let index: Vec<Dim> = binders.iter().map(|(name, _)| Dim::Var(name.clone())).collect();
+    let element = denoter.element(first(call)?, &index)?;
+    let relation = if is_true(call, "exclusive") { Relation::Less } else { Relation::AtMost };
+    let is_summed = Claim::new(linear(shape, &index), relation, at.clone());
+    let body = Term::choose(is_summed, element, Term::Number(domain, 0.0));
+    Ok(Term::Fold(domain, FoldOp::Add, binders, Box::new(body)))
 }
 
 /// The sum over axes that the target lacks, and over those that are 1 in it and not in the operand.

@@ -1,0 +1,267 @@
+//! Linear maps are equal where they are equal at each unit tensor.
+//!
+//! Both sides of a rule may be linear in elements of an operand: sums of elements, each multiplied by what does not depend on the
+//! operand. Then the operand may be taken as the tensor that is 1 at one place and 0 elsewhere, for any place. What was a sum over
+//! the operand is one summand, and the tests that were inside of sums are tests on free indices, which a proof splits on.
+//! The bilinear form of a gradient, `sum(L(x) * g)`, becomes the element of the matrix of `L` in this way.
+
+use super::cuts::digits;
+use super::denoter::{Denoter, extent};
+use super::fuel;
+use super::term::{Binder, Domain, FoldOp, Term, Test, domain_of};
+use crate::rules::instance::dtype_of;
+use crate::rules::rule::{Operand, Rule};
+use relax_syntax::Name;
+use relax_syntax::dim::Dim;
+use relax_syntax::facts::{Claim, Relation};
+use std::collections::BTreeMap;
+
+/// Both sides at unit tensors for the operands in which both are linear, and the places of the ones.
+pub(super) struct AtUnits {
+    pub(super) left: Term,
+    pub(super) right: Term,
+    pub(super) places: Vec<Binder>,
+}
+
+/// The sides of a rule at unit tensors; none where they are linear in no operand.
+pub(super) fn at_units(
+    rule: &Rule,
+    denoter: &mut Denoter,
+    left: &Term,
+    right: &Term,
+) -> Option<AtUnits> {
+    let mut own = AtUnits { left: left.clone(), right: right.clone(), places: Vec::new() };
+    for param in &rule.params {
+        let Operand::Tensor(axes, kind) = &param.what else { continue };
+        if domain_of(dtype_of(kind, denoter.types), denoter.reals) != Domain::Real {
+            continue;
+        }
+        let is_linear = [&own.left, &own.right]
+            .into_iter()
+            .all(|side| reads(side, &param.name) && linear(denoter, side, &param.name));
+        if !is_linear {
+            continue;
+        }
+        let places: Vec<Binder> =
+            axes.iter().map(|axis| (denoter.fresh("unit"), extent(axis))).collect();
+        let unit = Unit { operand: param.name.clone(), places: &places };
+        own = AtUnits {
+            left: unit.in_term(&own.left),
+            right: unit.in_term(&own.right),
+            places: own.places,
+        };
+        own.places.extend(places);
+    }
+    while own.splits_place() {}
+    (!own.places.is_empty()).then_some(own)
+}
+
+impl AtUnits {
+    /// Writes one place as two digits where a side divides it. Each digit has an extent below that of the place.
+    fn splits_place(&mut self) -> bool {
+        for (at, place) in self.places.iter().enumerate() {
+            let Some((pair, dim)) = digits(place, &[&self.left, &self.right]) else { continue };
+            let map = BTreeMap::from([(place.0.clone(), dim)]);
+            self.left = self.left.substitute(&map);
+            self.right = self.right.substitute(&map);
+            self.places.splice(at..=at, pair);
+            return true;
+        }
+        false
+    }
+}
+
+/// Whether a term has an element of an operand in it.
+fn reads(term: &Term, operand: &Name) -> bool {
+    match term {
+        Term::Read(name, _) => name == operand,
+        Term::Number(..) | Term::Extent(_) | Term::Scalar(_) => false,
+        Term::Apply(_, _, args) => args.iter().any(|arg| reads(arg, operand)),
+        Term::If(test, then, otherwise) => {
+            tests(test, operand) || reads(then, operand) || reads(otherwise, operand)
+        }
+        Term::Fold(_, _, _, body) => reads(body, operand),
+        Term::Lookup(index, _, body) => reads(index, operand) || reads(body, operand),
+    }
+}
+
+fn tests(test: &Test, operand: &Name) -> bool {
+    matches!(test, Test::Element(term) if reads(term, operand))
+}
+
+/// Whether a term is linear in the elements of an operand, and has a value whatever they are. It is no constant but 0.
+fn linear(denoter: &mut Denoter, term: &Term, operand: &Name) -> bool {
+    fuel::burn(1);
+    match term {
+        Term::Read(name, _) => name == operand,
+        Term::Number(_, value) => *value == 0.0,
+        Term::Extent(_) | Term::Scalar(_) => false,
+        Term::Apply(Domain::Real, function, args) => match (function.as_str(), args.as_slice()) {
+            ("add" | "subtract" | "negative", args) => {
+                args.iter().all(|arg| linear(denoter, arg, operand))
+            }
+            ("multiply", [a, b]) => [(a, b), (b, a)].into_iter().any(|(one, other)| {
+                linear(denoter, one, operand) && !reads(other, operand) && has_value(denoter, other)
+            }),
+            ("divide", [a, b]) => linear(denoter, a, operand) && is_positive(denoter, b),
+            _ => false,
+        },
+        Term::If(test, then, otherwise) => {
+            !tests(test, operand)
+                && linear(denoter, then, operand)
+                && linear(denoter, otherwise, operand)
+        }
+        Term::Fold(Domain::Real, FoldOp::Add, _, body) => linear(denoter, body, operand),
+        Term::Lookup(index, _, body) => !reads(index, operand) && linear(denoter, body, operand),
+        Term::Apply(..) | Term::Fold(..) => false,
+    }
+}
+
+/// Whether a term is a number whatever elements it has. At a unit tensor a product may not be compared at all, so a factor without a
+/// value would not be seen.
+fn has_value(denoter: &mut Denoter, term: &Term) -> bool {
+    match term {
+        Term::Read(..) | Term::Number(..) | Term::Extent(_) | Term::Scalar(_) => true,
+        Term::Apply(Domain::Real, function, args) => match (function.as_str(), args.as_slice()) {
+            ("add" | "subtract" | "negative" | "multiply" | "maximum" | "minimum", args) => {
+                args.iter().all(|arg| has_value(denoter, arg))
+            }
+            ("divide", [a, b]) => has_value(denoter, a) && is_positive(denoter, b),
+            _ => false,
+        },
+        Term::If(test, then, otherwise) => {
+            let tested = match test {
+                Test::Dims(_) => true,
+                Test::Element(term) => has_value(denoter, term),
+            };
+            tested && has_value(denoter, then) && has_value(denoter, otherwise)
+        }
+        Term::Fold(Domain::Real, FoldOp::Add, _, body) => has_value(denoter, body),
+        Term::Lookup(index, _, body) => has_value(denoter, index) && has_value(denoter, body),
+        Term::Apply(..) | Term::Fold(..) => false,
+    }
+}
+
+/// Whether a divisor is above 0 for all indices.
+fn is_positive(denoter: &mut Denoter, term: &Term) -> bool {
+    match term {
+        Term::Number(_, value) => *value > 0.0,
+        Term::Extent(dim) => denoter.at_most(1, dim.clone()),
+        Term::Apply(Domain::Real, function, args) => match function.as_str() {
+            "multiply" => args.iter().all(|arg| is_positive(denoter, arg)),
+            "maximum" => {
+                args.iter().all(|arg| has_value(denoter, arg))
+                    && args.iter().any(|arg| is_positive(denoter, arg))
+            }
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
+/// A tensor that is 1 at one place.
+struct Unit<'a> {
+    operand: Name,
+    places: &'a [Binder],
+}
+
+impl Unit<'_> {
+    fn at(&self, axis: usize) -> Dim {
+        Dim::Var(self.places[axis].0.clone())
+    }
+
+    /// The term with this tensor for the operand.
+    fn in_term(&self, term: &Term) -> Term {
+        fuel::burn(1);
+        let inner = |term: &Term| Box::new(self.in_term(term));
+        match term {
+            Term::Read(name, at) if *name == self.operand => self.element(at),
+            Term::Read(..) | Term::Number(..) | Term::Extent(_) | Term::Scalar(_) => term.clone(),
+            Term::Apply(domain, name, args) => {
+                let args = args.iter().map(|arg| self.in_term(arg)).collect();
+                Term::Apply(*domain, name.clone(), args)
+            }
+            Term::If(test, then, otherwise) => {
+                Term::If(test.clone(), inner(then), inner(otherwise))
+            }
+            Term::Fold(domain, op, binders, body) => {
+                self.in_sum(&Term::Fold(*domain, op.clone(), binders.clone(), body.clone()))
+            }
+            Term::Lookup(index, binder, body) => {
+                Term::Lookup(index.clone(), binder.clone(), inner(body))
+            }
+        }
+    }
+
+    /// A sum without the indices that must be a place of the one for the summand not to be 0.
+    fn in_sum(&self, sum: &Term) -> Term {
+        let Term::Fold(domain, op, binders, body) = sum else { return sum.clone() };
+        let (mut rest, mut inside) = (Vec::new(), Vec::new());
+        let mut renaming = BTreeMap::new();
+        for (name, extent) in binders {
+            match self.forces(body, name).filter(|_| *op == FoldOp::Add) {
+                Some(axis) => {
+                    let place = self.at(axis);
+                    inside.push(Claim::new(place.clone(), Relation::Less, extent.clone()));
+                    renaming.insert(name.clone(), place);
+                }
+                None => rest.push((name.clone(), extent.clone())),
+            }
+        }
+        let body = self.in_term(&body.substitute(&renaming));
+        let rest: Vec<Binder> =
+            rest.into_iter().map(|(name, extent)| (name, extent.substitute(&renaming))).collect();
+        let sum = if rest.is_empty() {
+            body
+        } else {
+            Term::Fold(*domain, op.clone(), rest, Box::new(body))
+        };
+        let outside = || Term::Number(Domain::Real, 0.0);
+        inside.into_iter().fold(sum, |sum, claim| {
+            let claim = Claim::new(
+                claim.left.substitute(&renaming),
+                claim.relation,
+                claim.right.substitute(&renaming),
+            );
+            Term::choose(claim, sum, outside())
+        })
+    }
+
+    /// The axis of the operand in which a variable is the index of all elements that a linear term has.
+    fn forces(&self, term: &Term, name: &Name) -> Option<usize> {
+        match term {
+            Term::Read(operand, at) if *operand == self.operand => {
+                at.iter().position(|dim| matches!(dim, Dim::Var(own) if own == name))
+            }
+            Term::Apply(_, function, args) => match (function.as_str(), args.as_slice()) {
+                ("multiply" | "negative", args) => {
+                    args.iter().find_map(|arg| self.forces(arg, name))
+                }
+                ("divide", [a, _]) => self.forces(a, name),
+                ("add" | "subtract", [a, b]) => self.alike(a, b, name),
+                _ => None,
+            },
+            Term::If(_, then, otherwise) => self.alike(then, otherwise, name),
+            Term::Fold(_, FoldOp::Add, _, body) | Term::Lookup(_, _, body) => {
+                self.forces(body, name)
+            }
+            _ => None,
+        }
+    }
+
+    fn alike(&self, a: &Term, b: &Term, name: &Name) -> Option<usize> {
+        let is_zero = |term: &Term| matches!(term, Term::Number(_, value) if *value == 0.0);
+        match (is_zero(a), is_zero(b)) {
+            (true, _) => self.forces(b, name),
+            (_, true) => self.forces(a, name),
+            _ => self.forces(a, name).filter(|&axis| self.forces(b, name) == Some(axis)),
+        }
+    }
+
+    fn element(&self, at: &[Dim]) -> Term {
+        let zero = || Term::Number(Domain::Real, 0.0);
+        at.iter().enumerate().rev().fold(Term::Number(Domain::Real, 1.0), |term, (axis, dim)| {
+            Term::choose(Claim::new(dim.clone(), Relation::Equal, self.at(axis)), term, zero())
+        })
+    }
+}
