@@ -120,7 +120,7 @@ def indexing(x, i, b):
         cube[:, :, rows], cube.permute(2, 0, 1)[rows, :, torch.tensor([0, 1, 1])], x[b], i[i > 2], b.nonzero(), x.masked_fill(b, 9.0),
         x.scatter(1, places, x * 2), x.scatter(1, places[:, :1], 1.5), x.scatter_add(1, places, x), x.scatter_reduce(1, places, x, "amax"),
         torch.nn.functional.embedding(places, torch.arange(12.0).reshape(6, 2)), x.index_put((torch.arange(x.shape[0]), places[:, 0]), x[:, 0]),
-        x.slice_scatter(x[:, :2] + 1, 1, 1, 3), x.select_scatter(x[:, 0] * 3, 1, -1), i.masked_scatter(b, i.flip(0)),
+        x.slice_scatter(x[:, :2] + 1, 1, 1, 3), x.select_scatter(x[:, 0] * 3, 1, -1), i.masked_scatter(b, i.flip(0)), torch.arange(6.0).masked_scatter(b, x),
         *x.sort(dim=1, stable=True), *x.sort(dim=1, stable=True, descending=True), x.topk(2, 1)[0],
         torch.bucketize(x, torch.tensor([-1.0, 0.0, 1.0])),
     )  # fmt: skip

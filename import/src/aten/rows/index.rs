@@ -211,7 +211,13 @@ fn masked_fill(call: &mut Call) -> Done<Vec<V>> {
 /// The elements where the mask is true become those of the source, in row-major order. Elsewhere its first one is read, which the
 /// `where` drops.
 fn masked_scatter(call: &mut Call) -> Done<Vec<V>> {
-    let (x, mask, source) = (call.tensor("self")?, call.tensor("mask")?, call.tensor("source")?);
+    let (own, mask, source) = (call.tensor("self")?, call.tensor("mask")?, call.tensor("source")?);
+    // Each of both may be the one that is stretched.
+    let x = if call.rank(mask) > call.rank(own) {
+        broadcast_call(call, "where", &[mask, own, own])?
+    } else {
+        own
+    };
     let dims = call.dims(x);
     let mask = if call.dims(mask) == dims {
         mask
