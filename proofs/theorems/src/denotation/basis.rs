@@ -9,6 +9,7 @@ use super::cuts::digits;
 use super::denoter::{Denoter, extent};
 use super::fuel;
 use super::term::{Binder, Domain, FoldOp, Term, Test, domain_of};
+use crate::denotation::names::{ADD, DIVIDE, MAXIMUM, MINIMUM, MULTIPLY, NEGATIVE, SUBTRACT};
 use crate::rules::instance::dtype_of;
 use crate::rules::rule::{Operand, Rule};
 use relax_syntax::Name;
@@ -97,13 +98,13 @@ fn linear(denoter: &mut Denoter, term: &Term, operand: &Name) -> bool {
         Term::Number(_, value) => *value == 0.0,
         Term::Extent(_) | Term::Scalar(_) => false,
         Term::Apply(Domain::Real, function, args) => match (function.as_str(), args.as_slice()) {
-            ("add" | "subtract" | "negative", args) => {
+            (ADD | SUBTRACT | NEGATIVE, args) => {
                 args.iter().all(|arg| linear(denoter, arg, operand))
             }
-            ("multiply", [a, b]) => [(a, b), (b, a)].into_iter().any(|(one, other)| {
+            (MULTIPLY, [a, b]) => [(a, b), (b, a)].into_iter().any(|(one, other)| {
                 linear(denoter, one, operand) && !reads(other, operand) && has_value(denoter, other)
             }),
-            ("divide", [a, b]) => linear(denoter, a, operand) && is_positive(denoter, b),
+            (DIVIDE, [a, b]) => linear(denoter, a, operand) && is_positive(denoter, b),
             _ => false,
         },
         Term::If(test, then, otherwise) => {
@@ -123,10 +124,10 @@ fn has_value(denoter: &mut Denoter, term: &Term) -> bool {
     match term {
         Term::Read(..) | Term::Number(..) | Term::Extent(_) | Term::Scalar(_) => true,
         Term::Apply(Domain::Real, function, args) => match (function.as_str(), args.as_slice()) {
-            ("add" | "subtract" | "negative" | "multiply" | "maximum" | "minimum", args) => {
+            (ADD | SUBTRACT | NEGATIVE | MULTIPLY | MAXIMUM | MINIMUM, args) => {
                 args.iter().all(|arg| has_value(denoter, arg))
             }
-            ("divide", [a, b]) => has_value(denoter, a) && is_positive(denoter, b),
+            (DIVIDE, [a, b]) => has_value(denoter, a) && is_positive(denoter, b),
             _ => false,
         },
         Term::If(test, then, otherwise) => {
@@ -148,8 +149,8 @@ fn is_positive(denoter: &mut Denoter, term: &Term) -> bool {
         Term::Number(_, value) => *value > 0.0,
         Term::Extent(dim) => denoter.at_most(1, dim.clone()),
         Term::Apply(Domain::Real, function, args) => match function.as_str() {
-            "multiply" => args.iter().all(|arg| is_positive(denoter, arg)),
-            "maximum" => {
+            MULTIPLY => args.iter().all(|arg| is_positive(denoter, arg)),
+            MAXIMUM => {
                 args.iter().all(|arg| has_value(denoter, arg))
                     && args.iter().any(|arg| is_positive(denoter, arg))
             }
@@ -234,11 +235,9 @@ impl Unit<'_> {
                 at.iter().position(|dim| matches!(dim, Dim::Var(own) if own == name))
             }
             Term::Apply(_, function, args) => match (function.as_str(), args.as_slice()) {
-                ("multiply" | "negative", args) => {
-                    args.iter().find_map(|arg| self.forces(arg, name))
-                }
-                ("divide", [a, _]) => self.forces(a, name),
-                ("add" | "subtract", [a, b]) => self.alike(a, b, name),
+                (MULTIPLY | NEGATIVE, args) => args.iter().find_map(|arg| self.forces(arg, name)),
+                (DIVIDE, [a, _]) => self.forces(a, name),
+                (ADD | SUBTRACT, [a, b]) => self.alike(a, b, name),
                 _ => None,
             },
             Term::If(_, then, otherwise) => self.alike(then, otherwise, name),

@@ -6,6 +6,7 @@ use super::normal::Normalizer;
 use super::poly::{Atom, AtomId, Monomial, Poly};
 use super::ratio::Ratio;
 use super::term::{Binder, Domain, FoldOp, Known, Stuck, Term, Test, unknown};
+use crate::denotation::names::{MAXIMUM, MINIMUM, NEGATIVE};
 use relax_syntax::Name;
 use relax_syntax::dim::Dim;
 use relax_syntax::facts::{Claim, Relation};
@@ -110,8 +111,8 @@ impl Normalizer<'_> {
         match op {
             FoldOp::Add => a.add(&b),
             FoldOp::Multiply => self.times(&a, &b),
-            FoldOp::Max => self.function(domain, "maximum", vec![a, b]),
-            FoldOp::Min => self.function(domain, "minimum", vec![a, b]),
+            FoldOp::Max => self.function(domain, MAXIMUM, vec![a, b]),
+            FoldOp::Min => self.function(domain, MINIMUM, vec![a, b]),
             FoldOp::Row(..) => unknown("a row that consists of parts"),
         }
     }
@@ -295,7 +296,7 @@ impl Normalizer<'_> {
             binders.extend(more);
             body = under;
         }
-        let own = if op == FoldOp::Max { "maximum" } else { "minimum" };
+        let own = if op == FoldOp::Max { MAXIMUM } else { MINIMUM };
         if let Some(Atom::Apply(_, name, args)) = body.as_atom().map(|id| self.atoms[id].clone()) {
             if some && name == own {
                 let parts = args
@@ -304,10 +305,10 @@ impl Normalizer<'_> {
                 let parts = parts.collect::<Known<Vec<_>>>()?;
                 return self.function(domain, own, parts);
             }
-            if name == "negative" {
+            if name == NEGATIVE {
                 let other = if op == FoldOp::Max { FoldOp::Min } else { FoldOp::Max };
                 let inner = self.folded(domain, other, binders, args[0].clone())?;
-                return self.function(domain, "negative", vec![inner]);
+                return self.function(domain, NEGATIVE, vec![inner]);
             }
         }
         if some && domain == Domain::Real {

@@ -18,6 +18,7 @@ mod indicators;
 mod interning;
 mod laws;
 mod meanings;
+pub(crate) mod names;
 mod normal;
 mod poly;
 pub(crate) mod program;

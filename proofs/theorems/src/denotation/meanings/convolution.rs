@@ -2,6 +2,7 @@
 
 use super::{Meaning, add, meaning, mul, sub};
 use crate::denotation::denoter::{Denoter, extent, tensor};
+use crate::denotation::names::MULTIPLY;
 use crate::denotation::term::{Binder, Domain, FoldOp, Known, Term, unknown};
 use crate::rules::rule::{Arg, Axis, Call, Entry};
 use relax_syntax::dim::{Dim, DimOp};
@@ -276,7 +277,7 @@ fn element(denoter: &mut Denoter, call: &Call, at: &[Dim], way: Way) -> Known<Te
     };
     let x = read(denoter, "data", &own.layouts[0], &data)?;
     let w = read(denoter, "weight", &own.layouts[1], &kernel)?;
-    let product = Term::apply(domain, "multiply", vec![x, w]);
+    let product = Term::apply(domain, MULTIPLY, vec![x, w]);
     let zero = Term::Number(domain, 0.0);
     let body =
         tests.into_iter().rev().fold(product, |body, test| Term::choose(test, body, zero.clone()));

@@ -3,6 +3,7 @@
 use super::elementwise::{broadcast, stretched};
 use super::{Meaning, meaning};
 use crate::denotation::denoter::{Denoter, extent};
+use crate::denotation::names::MULTIPLY;
 use crate::denotation::term::{Binder, Domain, FoldOp, Known, Term, unknown};
 use crate::rules::rule::{Arg, Axis, Call, Node};
 use relax_semantics::ops::einsum::{Subscripts, Term as Labels, parse};
@@ -115,7 +116,7 @@ fn element(denoter: &mut Denoter, call: &Call, at: &[Dim]) -> Known<Term> {
         at.extend(labels.after.iter().flatten().map(index));
         factors.push(denoter.element(operand, &at)?);
     }
-    let product = factors.into_iter().reduce(|a, b| Term::apply(domain, "multiply", vec![a, b]));
+    let product = factors.into_iter().reduce(|a, b| Term::apply(domain, MULTIPLY, vec![a, b]));
     let Some(product) = product else { return unknown("no operands") };
     if binders.is_empty() {
         return Ok(product);

@@ -2,6 +2,7 @@
 
 use super::{Meaning, like_first, meaning, shape_of_first, type_argument};
 use crate::denotation::denoter::{Denoter, Stops, tensor};
+use crate::denotation::names::{ADD, MAXIMUM, MINIMUM, MULTIPLY};
 use crate::denotation::term::{Domain, Known, Term, Test, domain_of, unknown};
 use crate::rules::rule::{Arg, Axis, Call, Node};
 use relax_semantics::ops::{self, Layout};
@@ -152,7 +153,7 @@ fn fma(denoter: &mut Denoter, call: &Call, at: &[Dim]) -> Known<Term> {
     if domain == Domain::Bits {
         return Ok(Term::apply(domain, "fma", vec![a, b, c]));
     }
-    Ok(Term::apply(domain, "add", vec![Term::apply(domain, "multiply", vec![a, b]), c]))
+    Ok(Term::apply(domain, ADD, vec![Term::apply(domain, MULTIPLY, vec![a, b]), c]))
 }
 
 fn astype(denoter: &mut Denoter, call: &Call, at: &[Dim]) -> Known<Term> {
@@ -176,15 +177,15 @@ fn clip(denoter: &mut Denoter, call: &Call, at: &[Dim]) -> Known<Term> {
         _ => unknown("a bound that is not written out"),
     };
     let (low, high) = (bound("min")?, bound("max")?);
-    let below = Term::apply(domain, "minimum", vec![denoter.element(x, at)?, high]);
-    Ok(Term::apply(domain, "maximum", vec![below, low]))
+    let below = Term::apply(domain, MINIMUM, vec![denoter.element(x, at)?, high]);
+    Ok(Term::apply(domain, MAXIMUM, vec![below, low]))
 }
 
 fn relu(denoter: &mut Denoter, call: &Call, at: &[Dim]) -> Known<Term> {
     let x = tensor(call, "data")?;
     let domain = denoter.domain(x)?;
     let term = denoter.element(x, at)?;
-    Ok(Term::apply(domain, "maximum", vec![term, Term::Number(domain, 0.0)]))
+    Ok(Term::apply(domain, MAXIMUM, vec![term, Term::Number(domain, 0.0)]))
 }
 
 /// Integers that have no result: noted for all elements of the result.

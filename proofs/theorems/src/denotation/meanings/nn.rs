@@ -2,6 +2,7 @@
 
 use super::{Meaning, meaning, shape_of_first};
 use crate::denotation::denoter::{Denoter, extent, first, tensor};
+use crate::denotation::names::{ADD, DIVIDE, MULTIPLY, SUBTRACT};
 use crate::denotation::term::{Binder, Domain, FoldOp, Known, Term, unknown};
 use crate::rules::rule::{Arg, Axis, Call};
 use relax_syntax::dim::Dim;
@@ -64,7 +65,7 @@ fn softmax(denoter: &mut Denoter, call: &Call, at: &[Dim]) -> Known<Term> {
         return Ok(opaque("softmax", place, binders, body));
     }
     let own = apply("exp", vec![denoter.element(first(call)?, at)?]);
-    Ok(apply("divide", vec![own, sum(binders, apply("exp", vec![body]))]))
+    Ok(apply(DIVIDE, vec![own, sum(binders, apply("exp", vec![body]))]))
 }
 
 fn log_softmax(denoter: &mut Denoter, call: &Call, at: &[Dim]) -> Known<Term> {
@@ -76,7 +77,7 @@ fn log_softmax(denoter: &mut Denoter, call: &Call, at: &[Dim]) -> Known<Term> {
     }
     let own = denoter.element(first(call)?, at)?;
     let total = apply("log", vec![sum(binders, apply("exp", vec![body]))]);
-    Ok(apply("subtract", vec![own, total]))
+    Ok(apply(SUBTRACT, vec![own, total]))
 }
 
 fn count(binders: &[Binder]) -> Term {
@@ -86,7 +87,7 @@ fn count(binders: &[Binder]) -> Term {
 
 fn mean(binders: Vec<Binder>, body: Term) -> Term {
     let count = count(&binders);
-    apply("divide", vec![sum(binders, body), count])
+    apply(DIVIDE, vec![sum(binders, body), count])
 }
 
 fn epsilon(call: &Call, denoter: &Denoter) -> Known<Term> {
@@ -128,16 +129,16 @@ fn layer_norm(denoter: &mut Denoter, call: &Call, at: &[Dim]) -> Known<Term> {
     let center = mean_of_row(denoter)?;
     let inner = mean_of_row(denoter)?;
     let (binders, index) = row(denoter, &shape, &axes, at);
-    let distance = apply("subtract", vec![denoter.element(x, &index)?, inner]);
+    let distance = apply(SUBTRACT, vec![denoter.element(x, &index)?, inner]);
     let variance = mean(binders, apply("square", vec![distance]));
-    let deviation = apply("sqrt", vec![apply("add", vec![variance, epsilon(call, denoter)?])]);
-    let own = apply("subtract", vec![denoter.element(x, at)?, center]);
-    let mut result = apply("divide", vec![own, deviation]);
+    let deviation = apply("sqrt", vec![apply(ADD, vec![variance, epsilon(call, denoter)?])]);
+    let own = apply(SUBTRACT, vec![denoter.element(x, at)?, center]);
+    let mut result = apply(DIVIDE, vec![own, deviation]);
     if super::is_true(call, "scale") {
-        result = apply("multiply", vec![result, weight(denoter, call, "gamma", &axes, at)?]);
+        result = apply(MULTIPLY, vec![result, weight(denoter, call, "gamma", &axes, at)?]);
     }
     if super::is_true(call, "center") {
-        result = apply("add", vec![result, weight(denoter, call, "beta", &axes, at)?]);
+        result = apply(ADD, vec![result, weight(denoter, call, "beta", &axes, at)?]);
     }
     Ok(result)
 }
@@ -149,12 +150,12 @@ fn rms_norm(denoter: &mut Denoter, call: &Call, at: &[Dim]) -> Known<Term> {
     let axes = denoter.axes(&shape, call.arg("axes"))?;
     let (binders, index) = row(denoter, &shape, &axes, at);
     let square = apply("square", vec![denoter.element(x, &index)?]);
-    let power = apply("add", vec![mean(binders, square), epsilon(call, denoter)?]);
-    let result = apply("divide", vec![denoter.element(x, at)?, apply("sqrt", vec![power])]);
+    let power = apply(ADD, vec![mean(binders, square), epsilon(call, denoter)?]);
+    let result = apply(DIVIDE, vec![denoter.element(x, at)?, apply("sqrt", vec![power])]);
     if *call.arg("weight") == Arg::None {
         return Ok(result);
     }
-    Ok(apply("multiply", vec![result, weight(denoter, call, "weight", &axes, at)?]))
+    Ok(apply(MULTIPLY, vec![result, weight(denoter, call, "weight", &axes, at)?]))
 }
 
 fn attention_shape(denoter: &mut Denoter, call: &Call) -> Known<Vec<Axis>> {
@@ -178,7 +179,7 @@ fn attention(denoter: &mut Denoter, call: &Call, at: &[Dim]) -> Known<Term> {
     let scale = match call.arg("scale") {
         Arg::None => {
             let root = apply("sqrt", vec![Term::Extent(width.clone())]);
-            apply("divide", vec![Term::Number(Domain::Real, 1.0), root])
+            apply(DIVIDE, vec![Term::Number(Domain::Real, 1.0), root])
         }
         Arg::Float(value) => Term::Number(Domain::Real, *value),
         Arg::Scalar(at) => Term::Scalar(denoter.params[*at].name.clone()),
@@ -188,15 +189,15 @@ fn attention(denoter: &mut Denoter, call: &Call, at: &[Dim]) -> Known<Term> {
         let d = denoter.fresh("k");
         let at = |place: &Dim| vec![b.clone(), place.clone(), h.clone(), Dim::Var(d.clone())];
         let (x, y) = (denoter.element(q, &at(s))?, denoter.element(k, &at(column))?);
-        let dot = sum(vec![(d, width.clone())], apply("multiply", vec![x, y]));
-        Ok(apply("exp", vec![apply("multiply", vec![dot, scale.clone()])]))
+        let dot = sum(vec![(d, width.clone())], apply(MULTIPLY, vec![x, y]));
+        Ok(apply("exp", vec![apply(MULTIPLY, vec![dot, scale.clone()])]))
     };
     let (column, other) = (denoter.fresh("k"), denoter.fresh("k"));
     let columns = extent(&ks[1]);
     let total = score(denoter, &Dim::Var(other.clone()))?;
     let own = score(denoter, &Dim::Var(column.clone()))?;
     let value = denoter.element(v, &[b.clone(), Dim::Var(column.clone()), h.clone(), e.clone()])?;
-    let share = apply("divide", vec![own, sum(vec![(other, columns.clone())], total)]);
-    let body = apply("multiply", vec![share, value]);
+    let share = apply(DIVIDE, vec![own, sum(vec![(other, columns.clone())], total)]);
+    let body = apply(MULTIPLY, vec![share, value]);
     Ok(sum(vec![(column, columns)], body))
 }

@@ -3,6 +3,7 @@
 use super::convolution::{Spatial, Way, layout, numbers, spatial};
 use super::{Meaning, add, meaning, mul, sub};
 use crate::denotation::denoter::{Denoter, extent, tensor};
+use crate::denotation::names::{DIVIDE, MAXIMUM};
 use crate::denotation::term::{Binder, Domain, FoldOp, Known, Term, unknown};
 use crate::rules::rule::{Arg, Axis, Call, Entry};
 use relax_syntax::dim::{Dim, DimOp};
@@ -138,7 +139,7 @@ fn average(denoter: &mut Denoter, call: &Call, at: &[Dim]) -> Known<Term> {
 }
 
 fn divided(domain: Domain, sum: Term, counts: Vec<Term>) -> Term {
-    counts.into_iter().fold(sum, |sum, count| Term::apply(domain, "divide", vec![sum, count]))
+    counts.into_iter().fold(sum, |sum, count| Term::apply(domain, DIVIDE, vec![sum, count]))
 }
 
 /// A window along an axis.
@@ -161,7 +162,7 @@ impl Counted<'_> {
         }
         let binders = vec![(name, self.size.clone())];
         let count = Term::Fold(Domain::Real, FoldOp::Add, binders, Box::new(body));
-        Term::apply(Domain::Real, "maximum", vec![count, one])
+        Term::apply(Domain::Real, MAXIMUM, vec![count, one])
     }
 }
 
@@ -204,7 +205,7 @@ fn adaptive_average(denoter: &mut Denoter, call: &Call, at: &[Dim]) -> Known<Ter
         place.insert(letter, add(begin, Dim::Var(name.clone())));
         let one = Term::Number(Domain::Real, 1.0);
         let count = Term::Extent(extent.clone());
-        counts.push(Term::apply(Domain::Real, "maximum", vec![count, one]));
+        counts.push(Term::apply(Domain::Real, MAXIMUM, vec![count, one]));
         binders.push((name, extent));
     }
     let (domain, element) = own.element(denoter, call, &place)?;

@@ -3,6 +3,7 @@
 use super::elementwise::stretched;
 use super::{Meaning, broadcast, meaning};
 use crate::denotation::denoter::{Denoter, extent, tensor};
+use crate::denotation::names::MULTIPLY;
 use crate::denotation::term::{Domain, FoldOp, Known, Term, unknown};
 use crate::rules::rule::{Arg, Axis, Call, Node};
 use relax_syntax::Name;
@@ -88,7 +89,7 @@ fn element(denoter: &mut Denoter, call: &Call, at: &[Dim]) -> Known<Term> {
 pub(super) fn sum_of_products(domain: Domain, binder: (Name, Dim), x: Term, y: Term) -> Term {
     let (op, times) = match domain {
         Domain::Bits => (FoldOp::Row("matmul".into(), Vec::new()), "unrounded product"),
-        _ => (FoldOp::Add, "multiply"),
+        _ => (FoldOp::Add, MULTIPLY),
     };
     Term::Fold(domain, op, vec![binder], Box::new(Term::apply(domain, times, vec![x, y])))
 }
@@ -110,5 +111,5 @@ fn outer(denoter: &mut Denoter, call: &Call, at: &[Dim]) -> Known<Term> {
     let (a, b, _) = vectors(denoter, call)?;
     let domain = denoter.domain(&a)?;
     let (x, y) = (denoter.element(&a, &at[..1])?, denoter.element(&b, &at[1..])?);
-    Ok(Term::apply(domain, "multiply", vec![x, y]))
+    Ok(Term::apply(domain, MULTIPLY, vec![x, y]))
 }

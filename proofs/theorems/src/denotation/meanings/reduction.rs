@@ -3,6 +3,7 @@
 use super::movement::{linear, unravel, volume};
 use super::{Meaning, is_true, meaning, shape_of_first};
 use crate::denotation::denoter::{Denoter, extent, first, meaning as meaning_of_call, tensor};
+use crate::denotation::names::{DIVIDE, SUBTRACT};
 use crate::denotation::term::{Binder, Domain, FoldOp, Known, Term, unknown};
 use crate::rules::rule::{Arg, Axis, Call};
 use relax_syntax::dim::{Dim, DimOp};
@@ -97,7 +98,7 @@ fn mean_of(domain: Domain, binders: Vec<Binder>, body: Term) -> Term {
     }
     let count = count(&binders);
     let sum = Term::Fold(domain, FoldOp::Add, binders, Box::new(body));
-    Term::apply(domain, "divide", vec![sum, count])
+    Term::apply(domain, DIVIDE, vec![sum, count])
 }
 
 fn mean(denoter: &mut Denoter, call: &Call, at: &[Dim]) -> Known<Term> {
@@ -119,7 +120,7 @@ fn variance(denoter: &mut Denoter, call: &Call, at: &[Dim]) -> Known<Term> {
     }
     let (others, index) = inner(denoter, call, at)?;
     let mean = mean_of(domain, others, denoter.element(x, &index)?);
-    let distance = Term::apply(domain, "subtract", vec![body, mean]);
+    let distance = Term::apply(domain, SUBTRACT, vec![body, mean]);
     Ok(mean_of(domain, binders, Term::apply(domain, "square", vec![distance])))
 }
 

@@ -3,6 +3,7 @@
 use super::Machine;
 use super::scalar::Condition;
 use crate::denotation::functions::{cast_of, widens};
+use crate::denotation::names::{MAXIMUM, MINIMUM};
 use crate::denotation::term::{Domain, Known, Term, Test};
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
@@ -91,8 +92,8 @@ impl Machine<'_> {
         match term {
             Term::Extent(dim) => self.proves(&Claim::new(bound, Relation::AtMost, dim.clone())),
             Term::Apply(_, name, args) => match (name.as_str(), args.as_slice()) {
-                ("minimum", [a, b]) => self.at_least(a, bound) && self.at_least(b, bound),
-                ("maximum", [a, b]) => self.at_least(a, bound) || self.at_least(b, bound),
+                (MINIMUM, [a, b]) => self.at_least(a, bound) && self.at_least(b, bound),
+                (MAXIMUM, [a, b]) => self.at_least(a, bound) || self.at_least(b, bound),
                 ("floor_mod", [_, b]) => bound <= 0 && self.is_positive(b),
                 ("astype u64 i64", [a]) => {
                     bound <= 0 && self.at_least(a, 0) && self.below(a, &Dim::Int(i64::MAX))
@@ -110,8 +111,8 @@ impl Machine<'_> {
                 self.proves(&Claim::new(dim.clone(), Relation::Less, bound.clone()))
             }
             Term::Apply(_, name, args) => match (name.as_str(), args.as_slice()) {
-                ("minimum", [a, b]) => self.below(a, bound) || self.below(b, bound),
-                ("maximum", [a, b]) => self.below(a, bound) && self.below(b, bound),
+                (MINIMUM, [a, b]) => self.below(a, bound) || self.below(b, bound),
+                (MAXIMUM, [a, b]) => self.below(a, bound) && self.below(b, bound),
                 ("floor_mod", [_, b]) => match dim_of(b) {
                     Some(dim) => {
                         let claim = Claim::new(dim, Relation::AtMost, bound.clone());

@@ -3,6 +3,7 @@
 //! goes through, in their order.
 
 use super::loops::{rebuilt, state};
+use crate::denotation::names::{ADD, MAXIMUM, MINIMUM, MULTIPLY};
 use crate::denotation::term::{Binder, Domain, FoldOp, Known, Term, Test, mentions, unknown};
 use relax_syntax::Name;
 use relax_syntax::dim::{Dim, DimOp};
@@ -80,7 +81,7 @@ fn flat(steps: &[Term], count: usize) -> Option<(Vec<Term>, Vec<Term>, Vec<Binde
 
 /// The steps of one state and one row that have a law, by their names.
 fn known_shape(name: &str) -> Option<Term> {
-    let each = ["add", "multiply", "maximum", "minimum", "greater or first", "lesser or first"];
+    let each = [ADD, MULTIPLY, MAXIMUM, MINIMUM, "greater or first", "lesser or first"];
     let (state, row) = (state(0), row(0));
     for function in each {
         for domain in [Domain::Bits, Domain::Ring] {
@@ -164,26 +165,26 @@ fn simple(
         _ => false,
     };
     match name.as_str() {
-        "add" if ring && begins_with(0.0) => Some(fold(FoldOp::Add)),
-        "multiply" if ring && begins_with(1.0) => Some(fold(FoldOp::Multiply)),
-        "add" | "multiply" if ring => {
-            let op = if name == "add" { FoldOp::Add } else { FoldOp::Multiply };
+        ADD if ring && begins_with(0.0) => Some(fold(FoldOp::Add)),
+        MULTIPLY if ring && begins_with(1.0) => Some(fold(FoldOp::Multiply)),
+        ADD | MULTIPLY if ring => {
+            let op = if name == ADD { FoldOp::Add } else { FoldOp::Multiply };
             Some(Term::apply(*domain, name, vec![init.clone(), fold(op)]))
         }
-        "add" if begins_with(0.0) => {
+        ADD if begins_with(0.0) => {
             Some(fold(FoldOp::Row(format!("sum of {dtype}").into(), Vec::new())))
         }
-        "multiply" if begins_with(1.0) => {
+        MULTIPLY if begins_with(1.0) => {
             Some(fold(FoldOp::Row(format!("product of {dtype}").into(), Vec::new())))
         }
-        "maximum" | "minimum" => {
+        MAXIMUM | MINIMUM => {
             // From the first element on: that counts once.
             let map = binders.iter().map(|(name, _)| (name.clone(), Dim::Int(0))).collect();
             let some = binders.iter().all(|(_, extent)| {
                 let claim = Claim::new(1, Relation::AtMost, extent.clone());
                 facts.decide(&claim) == Answer::Proved
             });
-            let op = if name == "maximum" { FoldOp::Max } else { FoldOp::Min };
+            let op = if name == MAXIMUM { FoldOp::Max } else { FoldOp::Min };
             (some && data.substitute(&map) == *init).then(|| fold(op))
         }
         _ => None,

@@ -6,6 +6,7 @@
 use super::folding::ITERATE;
 use super::{Machine, Scalar};
 use crate::denotation::functions::TRUTHS;
+use crate::denotation::names::{ADD, DIVIDE, MAXIMUM, MINIMUM, MULTIPLY, NEGATIVE, SUBTRACT};
 use crate::denotation::term::{Domain, Known, Reals, Term, Test, domain_of, unknown};
 use relax_semantics::tensor::Number;
 use relax_semantics::tir::ranges::dim_op;
@@ -139,7 +140,7 @@ impl Machine<'_> {
         if op == UnOp::Negate && self.typing.is_index(expr) && want == DType::I64 {
             return self.of_indices(BinOp::Sub, &Term::Extent(Dim::Int(0)), &a);
         }
-        let name = if op == UnOp::Negate { "negative" } else { "bitwise_not" };
+        let name = if op == UnOp::Negate { NEGATIVE } else { "bitwise_not" };
         Ok(applied(want, name, vec![a]))
     }
 
@@ -191,10 +192,10 @@ impl Machine<'_> {
     pub(super) fn operation(&mut self, op: BinOp, dtype: DType, a: Term, b: Term) -> Known<Term> {
         let float = dtype.is_float();
         let name = match op {
-            BinOp::Add => "add",
-            BinOp::Sub => "subtract",
-            BinOp::Mul => "multiply",
-            BinOp::Div if float => "divide",
+            BinOp::Add => ADD,
+            BinOp::Sub => SUBTRACT,
+            BinOp::Mul => MULTIPLY,
+            BinOp::Div if float => DIVIDE,
             BinOp::FloorDiv if float => "floor_divide",
             BinOp::Mod if float => "floor_mod",
             BinOp::FloorDiv | BinOp::Mod => {
@@ -210,8 +211,8 @@ impl Machine<'_> {
             }
             BinOp::Min if float => "lesser or first",
             BinOp::Max if float => "greater or first",
-            BinOp::Min => "minimum",
-            BinOp::Max => "maximum",
+            BinOp::Min => MINIMUM,
+            BinOp::Max => MAXIMUM,
             _ => return unknown("an operation"),
         };
         Ok(applied(dtype, name, vec![a, b]))
@@ -306,16 +307,16 @@ fn extremum(condition: &Condition, then: Term, otherwise: Term) -> Term {
         && is_zero(q, b)
     {
         let pair = || vec![a.clone(), b.clone()];
-        let sum = |pair| Term::apply(Domain::Bits, "add", pair);
+        let sum = |pair| Term::apply(Domain::Bits, ADD, pair);
         if name == "greater or first" && then == sum(pair()) {
-            return Term::apply(Domain::Bits, "maximum", pair());
+            return Term::apply(Domain::Bits, MAXIMUM, pair());
         }
         let opposite = |x: &Term| match x {
             Term::Number(domain, value) => Term::Number(*domain, -value),
-            _ => Term::apply(Domain::Bits, "negative", vec![x.clone()]),
+            _ => Term::apply(Domain::Bits, NEGATIVE, vec![x.clone()]),
         };
         if name == "lesser or first" && then == opposite(&sum(vec![opposite(a), opposite(b)])) {
-            return Term::apply(Domain::Bits, "minimum", pair());
+            return Term::apply(Domain::Bits, MINIMUM, pair());
         }
     }
     condition.choose(then, otherwise)
