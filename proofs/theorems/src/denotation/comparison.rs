@@ -240,3 +240,47 @@ fn split_sums(own: &mut Normalizer, difference: &Poly, depth: usize) -> Known<bo
     }
     Ok(false)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::denotation::term::Domain;
+    use relax_symbolic::Prover;
+
+    fn var(name: &str) -> Dim {
+        Dim::Var(name.into())
+    }
+
+    fn read(name: &str, at: &str) -> Term {
+        Term::Read(name.into(), vec![var(at)])
+    }
+
+    /// Of `i` where it is below m the element of `x`, else that of a tensor which is `p` up to m and then `other`; the sum of them.
+    fn sum(other: &str) -> Term {
+        let place = || Box::new(read("i", "k"));
+        let is_below = Term::apply(Domain::Bits, "less", vec![*place(), Term::Extent(var("m"))]);
+        let first = Term::Lookup(place(), ("v".into(), var("m")), Box::new(read("x", "v")));
+        let split = Claim::new(var("w"), Relation::Less, var("m"));
+        let parts = Term::choose(split, read("p", "w"), read(other, "w"));
+        let second = Term::Lookup(place(), ("w".into(), var("n")), Box::new(parts));
+        let test = Test::Element(Box::new(is_below));
+        let body = Box::new(Term::If(test, Box::new(first), Box::new(second)));
+        Term::Fold(Domain::Ring, FoldOp::Add, vec![("k".into(), var("l"))], body)
+    }
+
+    fn compared(left: &Term, right: &Term) -> Result<(), String> {
+        let mut prover = Prover::new();
+        for name in ["l", "m", "n"] {
+            prover.assume(Claim::new(0, Relation::AtMost, var(name)));
+        }
+        compare(left, right, &mut prover, &BTreeSet::new())
+    }
+
+    #[test]
+    fn the_range_of_an_element_is_known_where_it_is_read() {
+        let equal =
+            Term::apply(Domain::Ring, "add", vec![sum("q"), Term::Number(Domain::Ring, 0.0)]);
+        assert_eq!(compared(&sum("q"), &equal), Ok(()));
+        assert!(compared(&sum("q"), &sum("p")).is_err());
+    }
+}

@@ -204,7 +204,7 @@ impl<'a> Normalizer<'a> {
                 } else if self.rows > 0 && self.is_bound(claim) || self.is_of_bound_elements(claim)
                 {
                     // It holds for some of the indices around and not for others, so nothing is split on it.
-                    let (a, b) = (self.normal(then)?, self.normal(otherwise)?);
+                    let (a, b) = (self.alternative(then)?, self.alternative(otherwise)?);
                     self.chosen(claim, a, b)
                 } else if self.indicates
                     && self.is_bound(claim)
@@ -229,7 +229,7 @@ impl<'a> Normalizer<'a> {
                 if !self.depends(&condition, &bound) {
                     return Err(Stuck::Split(self.undecided(term)?));
                 }
-                let (a, b) = (self.normal(then)?, self.normal(otherwise)?);
+                let (a, b) = (self.alternative(then)?, self.alternative(otherwise)?);
                 if a == b {
                     return Ok(a);
                 }
@@ -237,6 +237,15 @@ impl<'a> Normalizer<'a> {
                 Ok(Poly::atom(self.intern(atom)?))
             }
         }
+    }
+
+    /// The normal form of one of two terms of which only one is computed: what it takes for granted, such as the range of an element
+    /// used as an index, is not known of the other.
+    fn alternative(&mut self, term: &Term) -> Known<Poly> {
+        self.facts.push();
+        let result = self.normal(term);
+        self.facts.pop();
+        result
     }
 
     /// Whether a variable is one of a reduction around.
