@@ -63,10 +63,12 @@ impl Normalizer<'_> {
                 };
             let mut first = binders.to_vec();
             first[at].1 = point.clone();
-            let mut second = binders.to_vec();
-            second[at].1 = Dim::op(DimOp::Sub, n.clone(), point.clone());
-            let moved = Dim::op(DimOp::Add, Dim::Var(k.clone()), point);
-            let shifted = second_body.substitute(&BTreeMap::from([(k.clone(), moved)]));
+            // Extents of other indices may depend on this one.
+            let moved = Dim::op(DimOp::Add, Dim::Var(k.clone()), point.clone());
+            let moved = BTreeMap::from([(k.clone(), moved)]);
+            let mut second = renamed(binders, &moved);
+            second[at].1 = Dim::op(DimOp::Sub, n.clone(), point);
+            let shifted = second_body.substitute(&moved);
             let a = self.fold(domain, op, &first, &first_body)?;
             let b = self.fold(domain, op, &second, &shifted)?;
             return self.joined(domain, op, (a, b));
@@ -175,9 +177,10 @@ impl Normalizer<'_> {
                 return Err(Stuck::Split(Test::Dims(side)));
             }
         }
-        let mut rest = binders.to_vec();
+        let there = BTreeMap::from([(k, point.clone())]);
+        let mut rest = renamed(binders, &there);
         rest.remove(at);
-        let body = body.substitute(&BTreeMap::from([(k, point.clone())]));
+        let body = body.substitute(&there);
         if rest.is_empty() { self.normal(&body) } else { self.fold(domain, op, &rest, &body) }
     }
 
@@ -208,6 +211,11 @@ impl Normalizer<'_> {
     pub(super) fn about(&self, claim: &Claim, binders: &[Binder]) -> bool {
         self.claim_depends(claim, &binders.iter().map(|(name, _)| name.clone()).collect())
     }
+}
+
+/// Indices whose extents have dims for variables.
+fn renamed(binders: &[Binder], map: &BTreeMap<Name, Dim>) -> Vec<Binder> {
+    binders.iter().map(|(name, extent)| (name.clone(), extent.substitute(map))).collect()
 }
 
 /// A term in which a test is decided; none where it does not stand in it.
