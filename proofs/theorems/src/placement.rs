@@ -7,11 +7,12 @@
 //! over the reals, the elements of the block of the results, for every block of every extent ([`holds`]).
 
 mod cuts;
-mod linear;
+mod extremes;
 
 use crate::denotation::comparison::compare;
 use crate::denotation::denoter::Denoter;
 use crate::denotation::fuel;
+use crate::denotation::linear::is_linear;
 use crate::denotation::program::{Asked, rebuilt};
 use crate::denotation::ranges::assume_index;
 use crate::denotation::stepwise::{Op, Steps, Tensor};
@@ -19,7 +20,7 @@ use crate::denotation::term::{FoldOp, Known, Reals, Term, Test};
 use crate::denotation::theorem::said;
 use crate::rules::rule::{self, Arg, Axis, ElementType, Node, Operand, Param};
 use crate::validation::prove::spelled;
-use linear::{commutes, is_linear};
+use extremes::commutes;
 use relax_semantics::ops::{Known as Spelled, Operator};
 use relax_syntax::Name;
 use relax_syntax::annotation::{Placement, Reduction};

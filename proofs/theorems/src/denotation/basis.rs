@@ -5,17 +5,18 @@
 //! the operand is one summand, and the tests that were inside of sums are tests on free indices, which a proof splits on.
 //! The bilinear form of a gradient, `sum(L(x) * g)`, becomes the element of the matrix of `L` in this way.
 
-use super::cuts::digits;
+use super::cuts::{digits, renamed};
 use super::denoter::{Denoter, extent};
-use super::fuel;
-use super::term::{Binder, Domain, FoldOp, Term, Test, domain_of};
-use crate::denotation::names::{ADD, DIVIDE, MAXIMUM, MINIMUM, MULTIPLY, NEGATIVE, SUBTRACT};
+use super::linear::is_linear;
+use super::names::{ADD, DIVIDE, MAXIMUM, MINIMUM, MULTIPLY, NEGATIVE, SUBTRACT};
+use super::program::rebuilt;
+use super::term::{Binder, Domain, FoldOp, Known, Term, Test, domain_of, substitute_claim};
 use crate::rules::instance::dtype_of;
 use crate::rules::rule::{Operand, Rule};
 use relax_syntax::Name;
 use relax_syntax::dim::Dim;
 use relax_syntax::facts::{Claim, Relation};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Both sides at unit tensors for the operands in which both are linear, and the places of the ones.
 pub(super) struct AtUnits {
@@ -37,20 +38,18 @@ pub(super) fn at_units(
         if domain_of(dtype_of(kind, denoter.types), denoter.reals) != Domain::Real {
             continue;
         }
+        let operand = BTreeSet::from([param.name.clone()]);
         let is_linear = [&own.left, &own.right]
             .into_iter()
-            .all(|side| reads(side, &param.name) && linear(denoter, side, &param.name));
+            .all(|side| is_linear(side, &operand) && has_value(denoter, side));
         if !is_linear {
             continue;
         }
         let places: Vec<Binder> =
             axes.iter().map(|axis| (denoter.fresh("unit"), extent(axis))).collect();
         let unit = Unit { operand: param.name.clone(), places: &places };
-        own = AtUnits {
-            left: unit.in_term(&own.left),
-            right: unit.in_term(&own.right),
-            places: own.places,
-        };
+        own.left = unit.in_term(&own.left).ok()?;
+        own.right = unit.in_term(&own.right).ok()?;
         own.places.extend(places);
     }
     while own.splits_place() {}
@@ -69,52 +68,6 @@ impl AtUnits {
             return true;
         }
         false
-    }
-}
-
-/// Whether a term has an element of an operand in it.
-fn reads(term: &Term, operand: &Name) -> bool {
-    match term {
-        Term::Read(name, _) => name == operand,
-        Term::Number(..) | Term::Extent(_) | Term::Scalar(_) => false,
-        Term::Apply(_, _, args) => args.iter().any(|arg| reads(arg, operand)),
-        Term::If(test, then, otherwise) => {
-            tests(test, operand) || reads(then, operand) || reads(otherwise, operand)
-        }
-        Term::Fold(_, _, _, body) => reads(body, operand),
-        Term::Lookup(index, _, body) => reads(index, operand) || reads(body, operand),
-    }
-}
-
-fn tests(test: &Test, operand: &Name) -> bool {
-    matches!(test, Test::Element(term) if reads(term, operand))
-}
-
-/// Whether a term is linear in the elements of an operand, and has a value whatever they are. It is no constant but 0.
-fn linear(denoter: &mut Denoter, term: &Term, operand: &Name) -> bool {
-    fuel::burn(1);
-    match term {
-        Term::Read(name, _) => name == operand,
-        Term::Number(_, value) => *value == 0.0,
-        Term::Extent(_) | Term::Scalar(_) => false,
-        Term::Apply(Domain::Real, function, args) => match (function.as_str(), args.as_slice()) {
-            (ADD | SUBTRACT | NEGATIVE, args) => {
-                args.iter().all(|arg| linear(denoter, arg, operand))
-            }
-            (MULTIPLY, [a, b]) => [(a, b), (b, a)].into_iter().any(|(one, other)| {
-                linear(denoter, one, operand) && !reads(other, operand) && has_value(denoter, other)
-            }),
-            (DIVIDE, [a, b]) => linear(denoter, a, operand) && is_positive(denoter, b),
-            _ => false,
-        },
-        Term::If(test, then, otherwise) => {
-            !tests(test, operand)
-                && linear(denoter, then, operand)
-                && linear(denoter, otherwise, operand)
-        }
-        Term::Fold(Domain::Real, FoldOp::Add, _, body) => linear(denoter, body, operand),
-        Term::Lookup(index, _, body) => !reads(index, operand) && linear(denoter, body, operand),
-        Term::Apply(..) | Term::Fold(..) => false,
     }
 }
 
@@ -172,60 +125,36 @@ impl Unit<'_> {
     }
 
     /// The term with this tensor for the operand.
-    fn in_term(&self, term: &Term) -> Term {
-        fuel::burn(1);
-        let inner = |term: &Term| Box::new(self.in_term(term));
-        match term {
-            Term::Read(name, at) if *name == self.operand => self.element(at),
-            Term::Read(..) | Term::Number(..) | Term::Extent(_) | Term::Scalar(_) => term.clone(),
-            Term::Apply(domain, name, args) => {
-                let args = args.iter().map(|arg| self.in_term(arg)).collect();
-                Term::Apply(*domain, name.clone(), args)
+    fn in_term(&self, term: &Term) -> Known<Term> {
+        rebuilt(term, &mut |term| match term {
+            Term::Read(name, at) if *name == self.operand => Ok(Some(self.element(at))),
+            Term::Fold(domain, op @ FoldOp::Add, binders, body) => {
+                self.in_sum(*domain, op, binders, body).map(Some)
             }
-            Term::If(test, then, otherwise) => {
-                Term::If(test.clone(), inner(then), inner(otherwise))
-            }
-            Term::Fold(domain, op, binders, body) => {
-                self.in_sum(&Term::Fold(*domain, op.clone(), binders.clone(), body.clone()))
-            }
-            Term::Lookup(index, binder, body) => {
-                Term::Lookup(index.clone(), binder.clone(), inner(body))
-            }
-        }
+            _ => Ok(None),
+        })
     }
 
     /// A sum without the indices that must be a place of the one for the summand not to be 0.
-    fn in_sum(&self, sum: &Term) -> Term {
-        let Term::Fold(domain, op, binders, body) = sum else { return sum.clone() };
+    fn in_sum(&self, domain: Domain, op: &FoldOp, binders: &[Binder], body: &Term) -> Known<Term> {
         let (mut rest, mut inside) = (Vec::new(), Vec::new());
-        let mut renaming = BTreeMap::new();
+        let mut places = BTreeMap::new();
         for (name, extent) in binders {
-            match self.forces(body, name).filter(|_| *op == FoldOp::Add) {
+            match self.forces(body, name) {
                 Some(axis) => {
-                    let place = self.at(axis);
-                    inside.push(Claim::new(place.clone(), Relation::Less, extent.clone()));
-                    renaming.insert(name.clone(), place);
+                    inside.push(Claim::new(self.at(axis), Relation::Less, extent.clone()));
+                    places.insert(name.clone(), self.at(axis));
                 }
                 None => rest.push((name.clone(), extent.clone())),
             }
         }
-        let body = self.in_term(&body.substitute(&renaming));
-        let rest: Vec<Binder> =
-            rest.into_iter().map(|(name, extent)| (name, extent.substitute(&renaming))).collect();
+        let body = self.in_term(&body.substitute(&places))?;
         let sum = if rest.is_empty() {
             body
         } else {
-            Term::Fold(*domain, op.clone(), rest, Box::new(body))
+            Term::Fold(domain, op.clone(), renamed(&rest, &places), Box::new(body))
         };
-        let outside = || Term::Number(Domain::Real, 0.0);
-        inside.into_iter().fold(sum, |sum, claim| {
-            let claim = Claim::new(
-                claim.left.substitute(&renaming),
-                claim.relation,
-                claim.right.substitute(&renaming),
-            );
-            Term::choose(claim, sum, outside())
-        })
+        Ok(sum.where_all(inside.iter().map(|claim| substitute_claim(claim, &places)), domain))
     }
 
     /// The axis of the operand in which a variable is the index of all elements that a linear term has.
@@ -258,9 +187,9 @@ impl Unit<'_> {
     }
 
     fn element(&self, at: &[Dim]) -> Term {
-        let zero = || Term::Number(Domain::Real, 0.0);
-        at.iter().enumerate().rev().fold(Term::Number(Domain::Real, 1.0), |term, (axis, dim)| {
-            Term::choose(Claim::new(dim.clone(), Relation::Equal, self.at(axis)), term, zero())
-        })
+        let equal =
+            |(axis, dim): (usize, &Dim)| Claim::new(dim.clone(), Relation::Equal, self.at(axis));
+        let one = Term::Number(Domain::Real, 1.0);
+        one.where_all(at.iter().enumerate().map(equal), Domain::Real)
     }
 }

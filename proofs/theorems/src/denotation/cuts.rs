@@ -2,6 +2,7 @@
 
 use super::normal::Normalizer;
 use super::poly::Poly;
+use super::program::rebuilt;
 use super::ranges::factors;
 use super::term::{
     Binder, Domain, FoldOp, Known, Stuck, Term, Test, mentions, substitute_claim, unknown,
@@ -35,7 +36,7 @@ impl Normalizer<'_> {
             {
                 continue;
             }
-            let Some(point) = self.point(claim, k) else { continue };
+            let Some((slope, point)) = self.turning(claim, k) else { continue };
             if mentions(&point, &|name| outer.contains(name)) {
                 continue;
             }
@@ -52,10 +53,9 @@ impl Normalizer<'_> {
                     return Err(Stuck::Split(Test::Dims(side)));
                 }
             }
-            let Some((slope, _)) = self.slope(claim, k) else { continue };
             let (before, after) = (slope < 0, slope > 0);
             let (first_body, second_body) =
-                match (decided(body, claim, before), decided(body, claim, after)) {
+                match (decided(body, claim, before)?, decided(body, claim, after)?) {
                     (Some(first), Some(second)) => (first, second),
                     // With steps of one the prover decides the test in both parts, however it is written there.
                     _ if slope.abs() == 1 => (body.clone(), body.clone()),
@@ -92,8 +92,7 @@ impl Normalizer<'_> {
             return Ok(None);
         }
         for (at, (k, n)) in binders.iter().enumerate() {
-            let Some((-1 | 1, _)) = self.slope(claim, k) else { continue };
-            let Some(point) = self.point(claim, k) else { continue };
+            let Some((-1 | 1, point)) = self.turning(claim, k) else { continue };
             let mut rest = binders.to_vec();
             rest.remove(at);
             let elsewhere = Claim::new(Dim::Var(k.clone()), Relation::NotEqual, point.clone());
@@ -103,19 +102,22 @@ impl Normalizer<'_> {
                 continue;
             }
             let body = body.substitute(&BTreeMap::from([(k.clone(), point.clone())]));
-            let zero = || Term::Number(domain, 0.0);
-            let inside = Claim::new(point.clone(), Relation::Less, n.clone());
-            let body = Term::choose(inside, body, zero());
-            return Ok(Some((
-                rest,
-                Term::choose(Claim::new(0, Relation::AtMost, point), body, zero()),
-            )));
+            let inside = [
+                Claim::new(0, Relation::AtMost, point.clone()),
+                Claim::new(point, Relation::Less, n.clone()),
+            ];
+            return Ok(Some((rest, body.where_all(inside.into_iter(), domain))));
         }
         Ok(None)
     }
 
     /// The index from which on a claim has another truth value, or for which it holds if it holds for one.
     pub(super) fn point(&mut self, claim: &Claim, k: &Name) -> Option<Dim> {
+        self.turning(claim, k).map(|(_, point)| point)
+    }
+
+    /// That index, and by how much the sides of the claim part with each index.
+    fn turning(&mut self, claim: &Claim, k: &Name) -> Option<(i64, Dim)> {
         let (slope, at_zero) = self.slope(claim, k)?;
         let minus = |a: Dim, b: i64| Dim::op(DimOp::Sub, a, Dim::Int(b));
         let zero_minus = |a: Dim| Dim::op(DimOp::Sub, Dim::Int(0), a);
@@ -134,7 +136,7 @@ impl Normalizer<'_> {
             (_, true) => part(DimOp::CeilDiv, zero_minus(bound)),
             (_, false) => minus(part(DimOp::FloorDiv, bound), -1),
         };
-        Some(self.facts.simplify(&point))
+        Some((slope, self.facts.simplify(&point)))
     }
 
     /// By how much the right side of a claim less the left one grows with an index, and what it is at 0.
@@ -177,10 +179,10 @@ impl Normalizer<'_> {
                 return Err(Stuck::Split(Test::Dims(side)));
             }
         }
-        let there = BTreeMap::from([(k, point.clone())]);
-        let mut rest = renamed(binders, &there);
+        let place = BTreeMap::from([(k, point.clone())]);
+        let mut rest = renamed(binders, &place);
         rest.remove(at);
-        let body = body.substitute(&there);
+        let body = body.substitute(&place);
         if rest.is_empty() { self.normal(&body) } else { self.fold(domain, op, &rest, &body) }
     }
 
@@ -214,45 +216,22 @@ impl Normalizer<'_> {
 }
 
 /// Indices whose extents have dims for variables.
-fn renamed(binders: &[Binder], map: &BTreeMap<Name, Dim>) -> Vec<Binder> {
+pub(super) fn renamed(binders: &[Binder], map: &BTreeMap<Name, Dim>) -> Vec<Binder> {
     binders.iter().map(|(name, extent)| (name.clone(), extent.substitute(map))).collect()
 }
 
 /// A term in which a test is decided; none where it does not stand in it.
-fn decided(term: &Term, claim: &Claim, holds: bool) -> Option<Term> {
-    let both = |a: &Term, b: &Term| {
-        let (x, y) = (decided(a, claim, holds), decided(b, claim, holds));
-        let some = x.is_some() || y.is_some();
-        some.then(|| (x.unwrap_or_else(|| a.clone()), y.unwrap_or_else(|| b.clone())))
-    };
-    match term {
+fn decided(term: &Term, claim: &Claim, holds: bool) -> Known<Option<Term>> {
+    let mut stands = false;
+    let result = rebuilt(term, &mut |term| match term {
         Term::If(Test::Dims(own), then, otherwise) if own == claim => {
+            stands = true;
             let chosen = if holds { then } else { otherwise };
-            Some(decided(chosen, claim, holds).unwrap_or_else(|| (**chosen).clone()))
+            Ok(Some(decided(chosen, claim, holds)?.unwrap_or_else(|| (**chosen).clone())))
         }
-        Term::If(test, then, otherwise) => {
-            let (then, otherwise) = both(then, otherwise)?;
-            Some(Term::If(test.clone(), Box::new(then), Box::new(otherwise)))
-        }
-        Term::Apply(domain, name, args) => {
-            let new: Vec<Option<Term>> =
-                args.iter().map(|arg| decided(arg, claim, holds)).collect();
-            new.iter().any(Option::is_some).then(|| {
-                let new = new.into_iter().zip(args);
-                let args = new.map(|(new, old)| new.unwrap_or_else(|| old.clone())).collect();
-                Term::Apply(*domain, name.clone(), args)
-            })
-        }
-        Term::Fold(domain, op, binders, body) => {
-            let body = decided(body, claim, holds)?;
-            Some(Term::Fold(*domain, op.clone(), binders.clone(), Box::new(body)))
-        }
-        Term::Lookup(index, binder, body) => {
-            let (index, body) = both(index, body)?;
-            Some(Term::Lookup(Box::new(index), binder.clone(), Box::new(body)))
-        }
-        Term::Read(..) | Term::Number(..) | Term::Extent(_) | Term::Scalar(_) => None,
-    }
+        _ => Ok(None),
+    })?;
+    Ok(stands.then_some(result))
 }
 
 /// An index below a product of extents that the body divides by one of them: as two indices.

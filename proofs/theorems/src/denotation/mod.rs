@@ -17,6 +17,7 @@ mod functions;
 mod indicators;
 mod interning;
 mod laws;
+pub(crate) mod linear;
 mod meanings;
 pub(crate) mod names;
 mod normal;

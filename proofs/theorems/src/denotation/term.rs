@@ -104,6 +104,15 @@ impl Term {
         Term::If(Test::Dims(claim), Box::new(then), Box::new(otherwise))
     }
 
+    /// This where all claims hold, the first one tested first, and 0 elsewhere.
+    pub(crate) fn where_all(
+        self,
+        claims: impl DoubleEndedIterator<Item = Claim>,
+        domain: Domain,
+    ) -> Term {
+        claims.rev().fold(self, |term, claim| Term::choose(claim, term, Term::Number(domain, 0.0)))
+    }
+
     /// With dims for variables of indices. Binders are unique, so nothing is captured.
     pub(crate) fn substitute(&self, map: &BTreeMap<Name, Dim>) -> Term {
         let dims = |dims: &[Dim]| dims.iter().map(|dim| dim.substitute(map)).collect::<Vec<_>>();

@@ -65,6 +65,28 @@ pub(super) fn layout(call: &Call, param: &str) -> Known<Vec<char>> {
     }
 }
 
+/// The layout of the result, that of data if it is not given.
+pub(super) fn out_layout(call: &Call, data: &[char]) -> Known<Vec<char>> {
+    match call.arg("out_layout") {
+        Arg::None => Ok(data.to_vec()),
+        _ => layout(call, "out_layout"),
+    }
+}
+
+/// The extents of an operand by the letters of its axes.
+pub(super) fn lettered(
+    denoter: &mut Denoter,
+    call: &Call,
+    param: &str,
+    letters: &[char],
+) -> Known<BTreeMap<char, Dim>> {
+    let shape = denoter.shape(tensor(call, param)?)?;
+    if shape.len() != letters.len() || shape.iter().any(|axis| matches!(axis, Axis::Group(_))) {
+        return unknown("not one letter an axis");
+    }
+    Ok(letters.iter().copied().zip(shape.iter().map(extent)).collect())
+}
+
 /// A number for each spatial axis, or so many for each.
 pub(super) fn numbers(call: &Call, param: &str, spatial: usize) -> Known<Vec<Dim>> {
     let one = match call.arg(param) {
@@ -90,20 +112,9 @@ fn windows(denoter: &mut Denoter, call: &Call, way: Way) -> Known<Windows> {
         return unknown("groups that are not written out");
     };
     let (data, kernel) = (layout(call, "data_layout")?, layout(call, "kernel_layout")?);
-    let out = match call.arg("out_layout") {
-        Arg::None => data.clone(),
-        _ => layout(call, "out_layout")?,
-    };
-    let mut extents = Vec::new();
-    for (param, letters) in [("data", &data), ("weight", &kernel)] {
-        let shape = denoter.shape(tensor(call, param)?)?;
-        if shape.len() != letters.len() || shape.iter().any(|axis| matches!(axis, Axis::Group(_))) {
-            return unknown("not one letter an axis");
-        }
-        extents.push(letters.iter().copied().zip(shape.iter().map(extent)).collect());
-    }
-    let [own, weights]: [BTreeMap<char, Dim>; 2] =
-        extents.try_into().or_else(|_| unknown("two operands"))?;
+    let out = out_layout(call, &data)?;
+    let own = lettered(denoter, call, "data", &data)?;
+    let weights = lettered(denoter, call, "weight", &kernel)?;
     let axes = spatial(call, data.len(), way)?;
     let layouts = [data, kernel, out];
     Ok(Windows { data: own, kernel: weights, layouts, axes, groups: groups.clone() })
@@ -278,8 +289,6 @@ fn element(denoter: &mut Denoter, call: &Call, at: &[Dim], way: Way) -> Known<Te
     let x = read(denoter, "data", &own.layouts[0], &data)?;
     let w = read(denoter, "weight", &own.layouts[1], &kernel)?;
     let product = Term::apply(domain, MULTIPLY, vec![x, w]);
-    let zero = Term::Number(domain, 0.0);
-    let body =
-        tests.into_iter().rev().fold(product, |body, test| Term::choose(test, body, zero.clone()));
+    let body = product.where_all(tests.into_iter(), domain);
     Ok(Term::Fold(domain, FoldOp::Add, binders, Box::new(body)))
 }

@@ -1,8 +1,8 @@
 //! Averages over windows. Along each axis a window has a count of elements; the average divides by the product of the counts.
 
-use super::convolution::{Spatial, Way, layout, numbers, spatial};
+use super::convolution::{Spatial, Way, layout, lettered, numbers, out_layout, spatial};
 use super::{Meaning, add, meaning, mul, sub};
-use crate::denotation::denoter::{Denoter, extent, tensor};
+use crate::denotation::denoter::{Denoter, tensor};
 use crate::denotation::names::{DIVIDE, MAXIMUM};
 use crate::denotation::term::{Binder, Domain, FoldOp, Known, Term, unknown};
 use crate::rules::rule::{Arg, Axis, Call, Entry};
@@ -26,15 +26,8 @@ struct Layouts {
 impl Layouts {
     fn of(denoter: &mut Denoter, call: &Call) -> Known<Self> {
         let own = layout(call, "layout")?;
-        let out = match call.arg("out_layout") {
-            Arg::None => own.clone(),
-            _ => layout(call, "out_layout")?,
-        };
-        let shape = denoter.shape(tensor(call, "data")?)?;
-        if shape.len() != own.len() || shape.iter().any(|axis| matches!(axis, Axis::Group(_))) {
-            return unknown("not one letter an axis");
-        }
-        let data = own.iter().copied().zip(shape.iter().map(extent)).collect();
+        let out = out_layout(call, &own)?;
+        let data = lettered(denoter, call, "data", &own)?;
         Ok(Self { data, own, out })
     }
 
@@ -131,9 +124,7 @@ fn average(denoter: &mut Denoter, call: &Call, at: &[Dim]) -> Known<Term> {
         place.insert(axis.letter, reached);
     }
     let (domain, element) = own.element(denoter, call, &place)?;
-    let zero = Term::Number(domain, 0.0);
-    let body =
-        tests.into_iter().rev().fold(element, |body, test| Term::choose(test, body, zero.clone()));
+    let body = element.where_all(tests.into_iter(), domain);
     let sum = Term::Fold(domain, FoldOp::Add, binders, Box::new(body));
     Ok(divided(domain, sum, counts))
 }
@@ -154,12 +145,11 @@ impl Counted<'_> {
     fn by(&self, denoter: &mut Denoter, from_first: bool, end: &Dim) -> Term {
         let name = denoter.fresh("k");
         let reached = self.axis.place(self.index, &Dim::Var(name.clone()));
-        let (zero, one) = (Term::Number(Domain::Real, 0.0), Term::Number(Domain::Real, 1.0));
-        let is_before = Claim::new(reached.clone(), Relation::Less, end.clone());
-        let mut body = Term::choose(is_before, one.clone(), zero.clone());
-        if from_first {
-            body = Term::choose(Claim::new(0, Relation::AtMost, reached), body, zero);
-        }
+        let one = Term::Number(Domain::Real, 1.0);
+        let first = from_first.then(|| Claim::new(0, Relation::AtMost, reached.clone()));
+        let is_before = Claim::new(reached, Relation::Less, end.clone());
+        let counted = first.into_iter().chain([is_before]);
+        let body = one.clone().where_all(counted, Domain::Real);
         let binders = vec![(name, self.size.clone())];
         let count = Term::Fold(Domain::Real, FoldOp::Add, binders, Box::new(body));
         Term::apply(Domain::Real, MAXIMUM, vec![count, one])

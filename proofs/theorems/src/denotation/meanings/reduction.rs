@@ -185,7 +185,7 @@ fn flat_cumsum(
     let element = denoter.element(first(call)?, &index)?;
     let relation = if is_true(call, "exclusive") { Relation::Less } else { Relation::AtMost };
     let is_summed = Claim::new(linear(shape, &index), relation, at.clone());
-    let body = Term::choose(is_summed, element, Term::Number(domain, 0.0));
+    let body = element.where_all([is_summed].into_iter(), domain);
     Ok(Term::Fold(domain, FoldOp::Add, binders, Box::new(body)))
 }
 

@@ -13,7 +13,7 @@ use super::scalar::replaced;
 use super::{Frame, Machine, Scalar};
 use crate::denotation::fuel;
 use crate::denotation::ranges::assume_index;
-use crate::denotation::term::{Known, Term, Test, mentions, unknown};
+use crate::denotation::term::{Domain, Known, Term, Test, mentions, unknown};
 use relax_syntax::Name;
 use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::facts::{Claim, Relation};
@@ -348,7 +348,12 @@ pub(crate) fn rebuilt(
         Term::Read(..) | Term::Number(..) | Term::Extent(_) | Term::Scalar(_) => term.clone(),
         Term::Apply(domain, name, args) => {
             let others = args.iter().map(inner).collect::<Known<Vec<_>>>()?;
-            Term::Apply(*domain, replaced(name, args, &others, || None)?, others)
+            // A function of real numbers is the same for numbers of every dtype.
+            let name = match domain {
+                Domain::Real => name.clone(),
+                _ => replaced(name, args, &others, || None)?,
+            };
+            Term::Apply(*domain, name, others)
         }
         Term::If(test, then, otherwise) => {
             let test = match test {

@@ -1,17 +1,16 @@
-//! Terms that are linear in partial operands, and extremes of partial operands.
+//! Terms that are linear in operands.
 
-use super::reduction_of;
-use crate::denotation::term::{FoldOp, Term, Test};
+use super::names::{ADD, DIVIDE, MULTIPLY, NEGATIVE, SUBTRACT};
+use super::term::{FoldOp, Term, Test};
 use relax_syntax::Name;
-use relax_syntax::annotation::Reduction;
 use std::collections::BTreeSet;
 
 /// Whether a term is linear in these operands together, without a constant term.
-pub(super) fn is_linear(term: &Term, partial: &BTreeSet<Name>) -> bool {
-    degree(term, partial) == Some(Degree::Linear)
+pub(crate) fn is_linear(term: &Term, operands: &BTreeSet<Name>) -> bool {
+    degree(term, operands) == Some(Degree::Linear)
 }
 
-/// How a term depends on partial operands.
+/// How a term depends on operands.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Degree {
     Zero,
@@ -20,23 +19,23 @@ enum Degree {
 }
 
 /// `None` where it depends on them in another way.
-fn degree(term: &Term, partial: &BTreeSet<Name>) -> Option<Degree> {
+fn degree(term: &Term, operands: &BTreeSet<Name>) -> Option<Degree> {
     use Degree::{Free, Linear, Zero};
-    let of = |term: &Term| degree(term, partial);
+    let of = |term: &Term| degree(term, operands);
     match term {
-        Term::Read(name, _) => Some(if partial.contains(name) { Linear } else { Free }),
+        Term::Read(name, _) => Some(if operands.contains(name) { Linear } else { Free }),
         Term::Number(_, value) => Some(if *value == 0.0 { Zero } else { Free }),
         Term::Extent(_) | Term::Scalar(_) => Some(Free),
         Term::Apply(_, name, args) => {
             let degrees = args.iter().map(of).collect::<Option<Vec<_>>>()?;
             match (&**name, &degrees[..]) {
                 (_, all) if all.iter().all(|degree| *degree != Linear) => Some(Free),
-                ("add" | "subtract", [Linear | Zero, Linear | Zero]) => Some(Linear),
-                ("negative", [Linear]) => Some(Linear),
-                ("multiply", [Linear, Free] | [Free, Linear]) | ("divide", [Linear, Free]) => {
+                (ADD | SUBTRACT, [Linear | Zero, Linear | Zero]) => Some(Linear),
+                (NEGATIVE, [Linear]) => Some(Linear),
+                (MULTIPLY, [Linear, Free] | [Free, Linear]) | (DIVIDE, [Linear, Free]) => {
                     Some(Linear)
                 }
-                ("multiply", [Linear, Zero] | [Zero, Linear]) => Some(Zero),
+                (MULTIPLY, [Linear, Zero] | [Zero, Linear]) => Some(Zero),
                 _ => None,
             }
         }
@@ -65,16 +64,5 @@ fn degree(term: &Term, partial: &BTreeSet<Name>) -> Option<Degree> {
                 of(body)
             }
         }
-    }
-}
-
-/// Whether a term of extremes is the extreme of the terms.
-pub(super) fn commutes(term: &Term, partial: &BTreeSet<Name>, reduction: Reduction) -> bool {
-    let of = |term: &Term| commutes(term, partial, reduction);
-    match term {
-        Term::Read(name, _) => partial.contains(name),
-        Term::If(Test::Dims(_), then, otherwise) => of(then) && of(otherwise),
-        Term::Fold(_, op, _, body) => reduction_of(op) == Some(reduction) && of(body),
-        _ => false,
     }
 }
