@@ -10,6 +10,7 @@ pub mod differential;
 pub mod equivalence;
 mod evaluation;
 pub mod file_kind;
+pub mod implementations;
 mod kernel_check;
 pub mod memory_report;
 mod modules;

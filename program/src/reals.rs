@@ -10,8 +10,13 @@
 //! intermediate values are much larger than both, and cancel, may be called different; none is called the same by
 //! that.
 
+mod programs;
+
+use programs::widened_program;
+use relax_semantics::check::{Phase, check};
 use relax_semantics::tensor::{Number, Tensor};
 use relax_semantics::value::Value;
+use relax_symbolic::Prover;
 use relax_syntax::Name;
 use relax_syntax::annotation::{Annotation, TensorType};
 use relax_syntax::dtype::{Class, DType};
@@ -143,15 +148,20 @@ fn widened_type(dtype: DType) -> DType {
     if dtype.class() == Class::Float { DType::F64 } else { dtype }
 }
 
-/// A module with every float as an f64; `None` where it has tensor programs or closures.
+/// A module with every float as an f64; `None` where it has closures, or tensor programs of which that makes no program: two literals
+/// of which nothing says a dtype stay f32.
 #[must_use]
 pub fn widened(module: &Module) -> Option<Module> {
     let widen = |definition: &Definition| match definition {
         Definition::Graph(function) => Some(Definition::Graph(widened_function(function)?)),
-        Definition::Tensor(_) => None,
+        Definition::Tensor(program) => Some(Definition::Tensor(widened_program(program))),
     };
     let definitions = module.definitions.iter().map(widen).collect::<Option<Vec<_>>>()?;
-    Some(Module { attrs: module.attrs.clone(), definitions })
+    let made = Module { attrs: module.attrs.clone(), definitions };
+    let has_programs =
+        made.definitions.iter().any(|definition| matches!(definition, Definition::Tensor(_)));
+    let phase = Phase::of_module(&made).unwrap_or(Phase::P0);
+    (!has_programs || check(&made, &mut Prover::new(), phase).is_ok()).then_some(made)
 }
 
 fn widened_function(function: &Function) -> Option<Function> {
@@ -234,6 +244,7 @@ fn annotation(known: &Annotation) -> Annotation {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::compare::{Relation, compare};
     use crate::frontend::{Program, RunOptions, run};
     use crate::spec::Context;
     use relax_syntax::span::Source;
@@ -266,6 +277,44 @@ mod tests {
         {
             assert_eq!(same(left, right, x), Ok(()), "{x}");
         }
+    }
+
+    #[test]
+    fn tensor_programs_agree_as_operators_do() {
+        let text = |order: &str, factor: &str| {
+            format!(
+                r#"
+def main(x: Tensor(("n",), "f32")):
+    return call_tir(total, [x], Tensor((), "f32"))
+
+@tensorir_function
+def total(X: Buffer(("n",), "f32"), Y: Buffer((), "f32")):
+    half = 0.5
+    Y[()] = 0.0
+    for i in range(n):
+        Y[()] += f32(X[{order}]) * half * {factor}
+"#
+            )
+        };
+        let value = Context::default().read("x", "[10000.0, 0.001, -10000.0, 0.1]", None);
+        let value = value.expect("the SPECs of these tests are right");
+        let results = |text: String| {
+            let program = Program::load(Source::new("case", text));
+            let wide = widened(&program.module).expect("there is nothing in the way");
+            let call = |module: &Module, value: &Value| {
+                run(module, "main", vec![value.clone()], &RunOptions::default())
+                    .result
+                    .expect("a value")
+            };
+            (call(&program.module, &value), call(&wide, &widened_value(&value)))
+        };
+        let (a, c) = results(text("i", "2.0"));
+        let (b, d) = results(text("n - 1 - i", "2.0"));
+        assert!(compare(Relation::Equal, &a, &b).is_err());
+        let inputs = largest_magnitude(&[value.clone()]);
+        assert_eq!(agree(Results { rounded: (&a, &b), wide: (&c, &d), inputs }), Ok(()));
+        let (b, d) = results(text("n - 1 - i", "2.0001"));
+        assert!(agree(Results { rounded: (&a, &b), wide: (&c, &d), inputs }).is_err());
     }
 
     #[test]

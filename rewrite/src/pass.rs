@@ -133,6 +133,8 @@ pub struct Settings {
     pub saturation: crate::saturation::Options,
     /// What is differentiated.
     pub gradient: crate::passes::gradient::Options,
+    /// Which implementations take which places.
+    pub alterations: crate::passes::alter_op_impl::Alterations,
 }
 
 /// What a pass may ask, and where it counts.

@@ -94,7 +94,7 @@ pub static NOTE: &[NotePass] = &[
     one("-", "Gradient", "gradient"),
     missing("-", "DecomposeOpsForInference", "operators have tensor programs of their own"),
     missing("-", "DecomposeOpsForTraining", "operators have adjoints of their own"),
-    missing("-", "AlterOpImpl", "a tensor program is not replaced by another one"),
+    one("-", "AlterOpImpl", "alter_op_impl"),
 ];
 
 impl NotePass {

@@ -1,5 +1,6 @@
 //! One file a pass; [`crate::pipeline`] lists them in order.
 
+pub mod alter_op_impl;
 pub mod annotate_tir_op_pattern;
 pub mod bind_params;
 pub mod bubble_up_slices;

@@ -5,7 +5,7 @@ use crate::fallback::Fallback;
 use crate::pass::{Account, Counter, Pass, PassContext, Settings};
 use crate::pass_names::NoPass;
 use crate::passes::{
-    annotate_tir_op_pattern, bind_params, bubble_up_slices, canonicalize_bindings,
+    alter_op_impl, annotate_tir_op_pattern, bind_params, bubble_up_slices, canonicalize_bindings,
     combine_parallel_matmul, convert_layout, convert_to_dataflow, decompose_batch_norm,
     drop_unit_loops, eliminate_broadcasts, eliminate_checks, eliminate_common_subexpr,
     eliminate_dead_code, erase_sharding, expand_libraries, fold_constant, fuse_ops,
@@ -105,6 +105,7 @@ pub static OPTIONAL: &[&Pass] = &[
     &lift_transform_params::PASS,
     &lower_to_library::PASS,
     &fuse_ops_by_pattern::PASS,
+    &alter_op_impl::PASS,
     &merge_composite_functions::PASS,
     &run_codegen::PASS,
     &guard_constraints::PASS,

@@ -5,6 +5,9 @@ use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
 use relax_syntax::dim::Dim;
 use relax_syntax::ir::{Atom, Callee, Expr};
+use std::sync::Arc;
+
+const CALL_TIR: &str = "call_tir";
 
 /// A `call_tir` that gives one tensor of known dims.
 pub(crate) struct TirCall<'e> {
@@ -18,8 +21,29 @@ pub(crate) struct TirCall<'e> {
 impl<'e> TirCall<'e> {
     /// `None`: something else, or its operands do not stand in the call.
     pub(crate) fn of(expr: &'e Expr) -> Option<Self> {
+        let AnyTirCall { program, args, out, scalars } = AnyTirCall::of(expr)?;
+        let Atom::Annotation(out) = out else { return None };
+        let Annotation::Tensor(tensor) = &**out else { return None };
+        let is_known = tensor.dtype.is_some() && tensor.extents.dims().is_some();
+        is_known.then_some(Self { program, args, out, scalars })
+    }
+}
+
+/// A `call_tir` with any outputs.
+pub(crate) struct AnyTirCall<'e> {
+    pub(crate) program: &'e Name,
+    pub(crate) args: &'e [Atom],
+    /// An annotation, or a list of them.
+    out: &'e Atom,
+    /// Values of the scalars that the program takes beside its buffers.
+    pub(crate) scalars: Vec<Dim>,
+}
+
+impl<'e> AnyTirCall<'e> {
+    /// `None`: something else, or its operands do not stand in the call.
+    pub(crate) fn of(expr: &'e Expr) -> Option<Self> {
         let Expr::Call { callee: Callee::Operator(name), args, attrs } = expr else { return None };
-        if name != "call_tir" {
+        if name != CALL_TIR {
             return None;
         }
         let operand = |position: usize, names: [&str; 2]| {
@@ -30,17 +54,40 @@ impl<'e> TirCall<'e> {
         let (Atom::Tuple(args) | Atom::List(args)) = operand(1, ["args", "args"])? else {
             return None;
         };
-        let Atom::Annotation(out) = operand(2, ["out", "out_sinfo"])? else { return None };
-        let tensor = out.as_tensor()?;
-        let known = tensor.dtype.is_some() && tensor.extents.dims().is_some();
+        let out = operand(2, ["out", "out_sinfo"])?;
         let flat = args.iter().all(|arg| !matches!(arg, Atom::Tuple(_) | Atom::List(_)));
         let scalars = match operand(3, ["sym_args", "tir_vars"]) {
             None | Some(Atom::None) => Vec::new(),
             Some(atom) => spelled_dims(atom)?,
         };
-        let is_one = matches!(**out, Annotation::Tensor(_));
-        (known && flat && is_one).then_some(Self { program, args, out, scalars })
+        flat.then_some(Self { program, args, out, scalars })
     }
+
+    /// The annotation of its result: a tuple for a list of outputs.
+    pub(crate) fn result(&self) -> Option<Annotation> {
+        let one = |atom: &Atom| match atom {
+            Atom::Annotation(out) => Some((**out).clone()),
+            _ => None,
+        };
+        match self.out {
+            Atom::Tuple(items) | Atom::List(items) => {
+                items.iter().map(one).collect::<Option<_>>().map(Annotation::Tuple)
+            }
+            atom => one(atom),
+        }
+    }
+}
+
+/// A call of a tensor program that takes no scalars.
+pub(crate) fn call_tir(program: Name, args: Vec<Atom>, result: Annotation) -> Expr {
+    let one = |out| Atom::Annotation(Arc::new(out));
+    let out = match result {
+        Annotation::Tuple(fields) => Atom::List(fields.into_iter().map(one).collect()),
+        result => one(result),
+    };
+    let callee = Callee::Operator(Name::new(CALL_TIR));
+    let args = vec![Atom::Global(program), Atom::List(args), out];
+    Expr::Call { callee, args, attrs: Vec::new() }
 }
 
 /// The dims of a list of scalars, where they are spelled.

@@ -1,5 +1,6 @@
 //! `relax opt`: passes on a program, and the program as text.
 
+mod alterations;
 mod certify;
 mod external;
 pub(super) mod memory;
@@ -24,6 +25,7 @@ use relax_lower::maybe_uninit::maybe_uninitialized;
 use relax_lower::passes::parallelize_loops::parallelized;
 use relax_program::frontend::{Program, print};
 use relax_rewrite::pass::{Device, Exactness, Settings};
+use relax_rewrite::passes::alter_op_impl;
 use relax_rewrite::pipeline::{Failed, Route, leads_back, run};
 use relax_runtime::program::Numerics;
 use relax_semantics::check::Phase;
@@ -203,6 +205,8 @@ fn choices(device: Device, numerics: Numerics) -> Choices<'static> {
 /// A part of what is run: passes of relax, or a program.
 enum Part {
     Own(Route),
+    /// Calls of implementations that the module has, once they are compared.
+    Alteration,
     Program(String),
 }
 
@@ -216,6 +220,10 @@ fn named(args: &OptArgs) -> Result<Option<Vec<Part>>, Failure> {
             continue;
         }
         let found = passes(name)?;
+        if found.iter().any(|pass| pass.name == alter_op_impl::PASS.name) {
+            parts.push(Part::Alteration);
+            continue;
+        }
         match parts.last_mut() {
             Some(Part::Own(Route::Passes(passes))) => passes.extend(found),
             _ => parts.push(Part::Own(Route::Passes(found))),
@@ -236,6 +244,12 @@ fn run_parts(
     for part in parts {
         module = match part {
             Part::Own(route) => run(&module, route, settings, &mut Prover::new(), reporter)?,
+            Part::Alteration => {
+                let alterations = reporter.alterations(&module, settings.numerics)?;
+                let settings = Settings { alterations, ..settings.clone() };
+                let route = Route::Passes(vec![&alter_op_impl::PASS]);
+                run(&module, &route, &settings, &mut Prover::new(), reporter)?
+            }
             Part::Program(path) => reporter.program(path, &module)?,
         };
     }

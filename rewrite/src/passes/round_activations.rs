@@ -19,7 +19,7 @@ use crate::casts::{Casts, map_bodies};
 use crate::dims::{assume_declared, same_dims};
 use crate::names::Names;
 use crate::pass::{Exactness, Pass, PassContext};
-use crate::tir_call::TirCall;
+use crate::tir_call::{TirCall, call_tir};
 use decoder::Decoder;
 use programs::{PRODUCT, ROUNDING, product, rounding};
 use relax_semantics::check::Phase;
@@ -34,7 +34,6 @@ use relax_syntax::ir::{
 };
 use relax_syntax::resolve::{atom_uses, expr_uses};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 /// The record.
 pub static PASS: Pass = Pass {
@@ -266,11 +265,4 @@ pub(super) fn operands<'e>(expr: &'e Expr, operator: &str) -> Option<&'e [Atom]>
         }
         _ => None,
     }
-}
-
-fn call_tir(program: Name, args: Vec<Atom>, out: Annotation) -> Expr {
-    let out = Atom::Annotation(Arc::new(out));
-    let callee = Callee::Operator(Name::new("call_tir"));
-    let args = vec![Atom::Global(program), Atom::List(args), out];
-    Expr::Call { callee, args, attrs: Vec::new() }
 }

@@ -16,7 +16,7 @@ use crate::matching::text::{Node, Rule};
 use crate::maybe_uninit::maybe_uninitialized;
 use crate::names::Names;
 use crate::pass::{Exactness, Pass, PassContext};
-use crate::tir_call::TirCall;
+use crate::tir_call::{TirCall, call_tir};
 use relax_semantics::check::Phase;
 use relax_semantics::library::function as library_function;
 use relax_semantics::ops::lookup;
@@ -168,10 +168,7 @@ impl Walk<'_, '_> {
         self.rebuilt.vars.push(VarInfo { name, annotation: Some(out), span });
         let mut args: Vec<Atom> = arguments.iter().map(|&at| call.args[at].clone()).collect();
         args.push(Atom::Var(var));
-        let out = Atom::Annotation(Arc::new(call.out.clone()));
-        let args = vec![Atom::Global(rest), Atom::List(args), out];
-        let callee = Callee::Operator("call_tir".into());
-        let rest = Expr::Call { callee, args, attrs: Vec::new() };
+        let rest = call_tir(rest, args, call.out.clone());
         Some(vec![Binding { var, expr: library }, Binding { var: binding.var, expr: rest }])
     }
 }

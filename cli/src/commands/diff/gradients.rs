@@ -36,7 +36,7 @@ pub(super) fn gradients(args: &DiffArgs, terminal: &mut Terminal) -> Outcome {
     let name = options.function.clone().expect("invariant: a function is chosen");
     let Some(wide) = widened(&program.module) else {
         return Err(Failure::missing(
-            "the program has tensor programs or closures, which do not run in f64: differences tell nothing",
+            "the program has closures, or tensor programs of f32 literals, which do not run in f64: differences tell nothing",
         ));
     };
     let module = match differentiated(&wide, options) {

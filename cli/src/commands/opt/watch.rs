@@ -28,11 +28,11 @@ pub(super) enum Show {
 
 /// Tells of passes as they are run.
 pub(super) struct Reporter<'a> {
-    args: &'a OptArgs,
+    pub(super) args: &'a OptArgs,
     show: Show,
     input: &'a Module,
-    params: &'a BTreeMap<Name, Tensor>,
-    terminal: &'a mut Terminal,
+    pub(super) params: &'a BTreeMap<Name, Tensor>,
+    pub(super) terminal: &'a mut Terminal,
     started: Instant,
     /// Each pass that was run, and how long it and the check of what it made took.
     times: Vec<(&'static str, Duration)>,
