@@ -5,6 +5,7 @@ import math
 import numpy as np
 from scipy.special import erfc
 
+import random_numbers
 from rxgen import DTYPES, FLOATS, INTS, OpFile, approx, round_to, run, tensor, trap
 
 ALPHA, SCALE = 1.6732632423543772848, 1.0507009873554804934
@@ -216,7 +217,7 @@ def softmaxes(op, log):
 
 
 def dropout():
-    f = OpFile("dropout", "At inference: data, and a mask of ones.")
+    f = OpFile("dropout", "At inference: data, and a mask of ones. With a state: elements that the bits of Philox choose.")
     for dtype in ["f16", "bf16", "f32", "f64", "i32", "bool"]:
         x = np.array([[1, 0, 1], [0, 1, 1]], DTYPES[dtype])
         name = f"{dtype}_pair"
@@ -229,6 +230,7 @@ def dropout():
     for name, rate in [("negative", "-0.1"), ("everything", "1.0"), ("too_much", "1.5")]:
         f.refused(f"rate_{name}", [("x", tensor(["n"], "f32"))], f"dropout(x, {rate})", "RX0501")
     f.refused("of_a_shape", [("x", 'Shape(["n"])')], "dropout(x)", "RX0502")
+    random_numbers.dropout(f)
     f.write()
 
 

@@ -11,6 +11,7 @@ pub mod interp;
 pub mod library;
 pub mod memory;
 pub mod ops;
+pub mod philox;
 pub mod random;
 pub mod ranks;
 pub mod round;

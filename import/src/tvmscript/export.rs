@@ -38,6 +38,7 @@ const OURS: &[&str] = &[
     "memory.",
     "param",
     "print",
+    "random_bits",
     "redistribute",
     "reduce_scatter",
     "scatter_from_worker0",
@@ -435,6 +436,10 @@ impl Export<'_> {
         else {
             return refuse(tree.span, format!("`{what}`, which TVM does not have"));
         };
+        let is_drawn = row.params.iter().position(|param| param.name == "state");
+        if is_drawn.is_some_and(|at| taken(tree, at, &["state"]).is_some()) {
+            return refuse(tree.span, format!("`{what}` with a state, which TVM does not have"));
+        }
         let mut all = Vec::new();
         for item in arguments(tree) {
             let value = match &item.value.kind {

@@ -3,8 +3,10 @@
 use super::Adjoint::{Build, Formulas, Zero};
 use super::selection;
 use super::site::Site;
-use super::tape::{Made, axes_atom, int, minus, plus, times};
+use super::tape::{Made, Tape, axes_atom, int, minus, plus, times};
+use relax_semantics::philox::dropout_scale;
 use relax_syntax::dim::Dim;
+use relax_syntax::dtype::DType;
 use relax_syntax::ir::Atom;
 
 const RESHAPED: &str = "d_x = reshape(g, shape_of(x))";
@@ -35,7 +37,6 @@ pub(super) static ROWS: super::Rows = &[
     (&["nn.pixel_shuffle"], Build(pixel_shuffle)),
     (&["nn.pad"], Build(pad)),
     (&["meshgrid"], Build(meshgrid)),
-    // At inference the mask is all ones.
     (&["nn.dropout"], Build(dropout)),
 ];
 
@@ -248,11 +249,26 @@ fn meshgrid(site: &mut Site) -> Made<()> {
     Ok(())
 }
 
+/// At inference the cotangent; in training that of kept elements, multiplied as they were. The mask does not change with data.
 fn dropout(site: &mut Site) -> Made<()> {
-    match site.cotangents.first().cloned().flatten() {
-        Some(given) => site.give("data", &given),
-        None => Ok(()),
+    let Some(given) = site.cotangents.first().cloned().flatten() else { return Ok(()) };
+    if site.is_none("state") {
+        return site.give("data", &given);
     }
+    let (y, dtype) = (site.y.clone(), site.tape.dtype(&given)?);
+    let rate = match site.param("rate") {
+        Atom::Float(rate) => rate,
+        Atom::Dim(Dim::Int(rate)) => rate as f64,
+        _ => return Err("`rate` is not spelled".to_owned()),
+    };
+    let (wide, scale) = dropout_scale(rate, dtype);
+    let given = site.tape.cast(&given, wide)?;
+    let given = site.tape.call("multiply", &[&given, &Tape::number(scale, wide)])?;
+    let given = site.tape.cast(&given, dtype)?;
+    let mask = site.tape.field(&y, 1);
+    let mask = site.tape.cast(&mask, DType::Bool)?;
+    let given = site.tape.call("where", &[&mask, &given, &Tape::number(0.0, dtype)])?;
+    site.give("data", &given)
 }
 
 /// The product of some dims.

@@ -92,6 +92,7 @@ static REASONS: &[(&[&str], &str)] = &[
             "size",
             "tensor_to_shape",
             "quantize",
+            "random_bits",
         ],
         DISCRETE,
     ),

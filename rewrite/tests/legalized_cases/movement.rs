@@ -107,6 +107,25 @@ pub(super) const CASES: &[Case] = &[
         ALL,
     ),
     case("nn.dropout", "x: Tensor((\"n\", \"m\"), DT)", "dropout(x)", ALL),
+    case(
+        "nn.dropout",
+        "x: Tensor((\"n\", \"m\"), DT), s: Tensor((4,), \"u32\")",
+        "dropout(x, 0.4, s)",
+        FLOATS,
+    ),
+    case(
+        "nn.dropout",
+        "x: Tensor((\"n\",), DT)",
+        "dropout(x, 0.5, const([7, 4294967295, 4294967295, 4294967295], \"u32\"), 4294967295)",
+        FLOATS,
+    ),
+    case(
+        "random_bits",
+        "s: Tensor((4,), \"u32\"), x: Tensor((\"n\", \"m\"), DT)",
+        "random_bits(s, (n, m, 2))",
+        ONE,
+    ),
+    case("random_bits", "s: Tensor((4,), \"u32\")", "random_bits(s, (), 3)", ONE),
     case("strided_slice", "x: Tensor((\"n\", \"m\"), DT)", "strided_slice(x, [1], [1], [9])", ALL),
     case(
         "strided_slice",

@@ -35,6 +35,7 @@ mod movement;
 mod nn;
 mod order;
 mod quantization;
+mod random;
 mod reduction;
 mod shapes;
 mod ternary;
@@ -280,6 +281,7 @@ static FAMILIES: &[&[Operator]] = &[
     binary::OPERATORS,
     ternary::OPERATORS,
     creation::OPERATORS,
+    random::OPERATORS,
     dtype::OPERATORS,
     movement::OPERATORS,
     indexing::OPERATORS,

@@ -1,12 +1,13 @@
 //! Creation of tensors from dims and a number; changes of dtype.
 
-use super::{Call, Form, one, roughly};
+use super::{Call, Form, each, int, one, roughly};
 use crate::body::Body;
 use crate::constant::{dtype, scalar};
 use crate::scope::{Class, Type, tuple};
 use relax_syntax::dim::{Dim, DimOp};
 
-pub(super) const FORMS: &[Form] = &[filled, like, arange, eye, eye_like, triangle, triangle, empty];
+pub(super) const FORMS: &[Form] =
+    &[filled, like, arange, eye, eye_like, triangle, triangle, empty, random_bits];
 pub(super) const CASTS: &[Form] = &[astype];
 
 fn astype(body: &mut Body) -> Option<Call> {
@@ -91,4 +92,11 @@ fn empty(body: &mut Body) -> Option<Call> {
     let name = body.scope.fresh("e");
     body.line(&format!("{name} = {text}"));
     one(format!("ones_like({name})"), ty)
+}
+
+fn random_bits(body: &mut Body) -> Option<Call> {
+    let (dims, state) = (dims(body), super::neural::state(body));
+    let stream = body.choices.of(&["", ", 3"]);
+    let text = format!("random_bits({state}, {}{stream})", tuple(&dims));
+    each(text, vec![Type::new(vec![int(4)], "u32"), Type::new(dims, "u32")])
 }

@@ -18,7 +18,19 @@ fn prelu(body: &mut Body) -> Option<Call> {
 
 fn dropout(body: &mut Body) -> Option<Call> {
     let x = body.pick(Class::Float, 0..=5);
-    each(format!("dropout({}, 0.25)", x.name), vec![x.ty.clone(), x.ty])
+    let text = if body.choices.once_in(3) {
+        format!("dropout({}, 0.25)", x.name)
+    } else {
+        let (state, stream) = (state(body), body.choices.of(&["0", "1", "4294967295"]));
+        let rate = body.choices.of(&["0.0", "0.25", "0.5", "0.875"]);
+        format!("dropout({}, {rate}, {state}, {stream})", x.name)
+    };
+    each(text, vec![x.ty.clone(), x.ty])
+}
+
+/// A state of random bits.
+pub(super) fn state(body: &mut Body) -> String {
+    body.exact(&Type::new(vec![int(4)], "u32"))
 }
 
 fn pad(body: &mut Body) -> Option<Call> {

@@ -3,9 +3,11 @@
 use super::Request;
 use super::builder::Builder;
 use super::creation;
-use super::movement::{moved, with};
+use super::movement::{flat, moved, with};
+use super::random::element;
 use crate::formula::{Scalar, select};
 use crate::ops::Known;
+use crate::philox::{dropout_scale, dropout_threshold};
 use relax_syntax::dim::Dim;
 
 /// Beyond that many tensors a choice among them is no program to read.
@@ -91,11 +93,27 @@ pub(in crate::ops) fn meshgrid(request: &Request) -> Option<Builder> {
     Some(builder)
 }
 
-/// `dropout`, as it is at inference: the data, and ones.
+/// `dropout`: the data, and ones; with a state, each element where its bits are not too small, and which these are.
 pub(in crate::ops) fn dropout(request: &Request) -> Option<Builder> {
     let mut builder = Builder::new(request);
     let data = builder.input("data")?;
     let [kept, mask] = builder.outputs.clone().try_into().ok()?;
+    if let Some(state) = builder.input("state") {
+        let (rate, stream) = (request.float("rate")?, request.int("stream")?);
+        let (wide, scale) = dropout_scale(rate, data.dtype);
+        builder.nest(&data.dims, |builder, at| {
+            // A dropped element is read as well: where nothing has written it, that is a trap.
+            let value = builder.bind(data.at(at));
+            let bits = element(builder, &state, stream, flat(&data.dims, at));
+            let bits = builder.bind(bits);
+            let is_kept = bits.at_least(i64::from(dropout_threshold(rate)));
+            let scaled = value.cast(data.dtype, wide) * scale;
+            let scaled = scaled.cast(wide, data.dtype);
+            builder.store(&kept, at, select(is_kept.clone(), scaled, 0.0));
+            builder.store(&mask, at, select(is_kept, 1.0, 0.0));
+        });
+        return Some(builder);
+    }
     moved(&mut builder, &data, &kept);
     let one = creation::number(mask.dtype, &Known::Dim(Dim::Int(1)))?;
     builder.fill(&mask, |_| one);

@@ -15,6 +15,7 @@ pub(super) mod movement;
 pub(super) mod normalization;
 pub(super) mod pooling;
 pub(super) mod product;
+pub(super) mod random;
 pub(super) mod ranking;
 pub(super) mod reduction;
 mod renaming;
