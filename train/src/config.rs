@@ -1,8 +1,10 @@
 //! Configuration of a training run: a TOML text. Paths are relative to the folder of the file. Every error has a place.
 
 mod fields;
+mod random;
 
 pub use fields::{ConfigError, Placed, Settings};
+pub use random::RandomConfig;
 
 use crate::initial::Initial;
 use crate::schedule::{Schedule, Shape};
@@ -41,6 +43,8 @@ pub struct Config {
     pub weights: Vec<(Placed<String>, Placed<Initial>)>,
     /// How weights are changed.
     pub optimizer: OptimizerConfig,
+    /// Which parameter gets the state of random bits.
+    pub random: Option<RandomConfig>,
     /// How many bytes the adjoint may take.
     pub memory: Option<MemoryConfig>,
     /// Where examples come from.
@@ -170,6 +174,7 @@ impl Config {
         let (checkpoint, of_checkpoint) = checkpoint(&mut fields, steps.value, folder)?;
         let backend = fields.or("backend", &BACKEND, Device::Cpu)?;
         let (memory, of_memory) = memory(&mut fields, backend)?;
+        let (random, of_random) = random::random(&mut fields)?;
         let mut config = Self {
             program: located(fields.required("program", &TEXT)?, folder),
             entry: fields.optional("entry", &TEXT)?.map(name),
@@ -185,6 +190,7 @@ impl Config {
             metrics: fields.optional("metrics", &TEXT)?.map(|path| folder.join(path.value)),
             report: fields.or("report", &COUNT, steps.value.div_ceil(10))?,
             optimizer,
+            random,
             memory,
             data,
             checkpoint,
@@ -196,7 +202,7 @@ impl Config {
                 .with_help(Some("for example `\"*\" = \"normal(0.1)\"`".to_owned())));
         }
         config.settings = fields.finish()?;
-        for settings in [of_optimizer, of_data, of_checkpoint] {
+        for settings in [of_optimizer, of_random, of_data, of_checkpoint] {
             config.settings.extend(settings);
         }
         // Sums that are not reassociated have the same bits wherever they are computed again.

@@ -11,6 +11,7 @@ mod gradient;
 mod initial;
 mod memory;
 mod optimizer;
+mod random;
 mod recomputation;
 mod run;
 mod schedule;
@@ -20,7 +21,7 @@ mod tensors;
 pub use checkpoint::checkpoints;
 pub use config::{
     CheckpointConfig, Config, ConfigError, Cut, DataConfig, MemoryConfig, OptimizerConfig, Placed,
-    Settings,
+    RandomConfig, Settings,
 };
 pub use engine::Environment;
 pub use error::TrainError;

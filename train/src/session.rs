@@ -1,7 +1,7 @@
 //! The state of a training run, and its step: loss and gradients, then the optimizer for each weight.
 
 use crate::checkpoint::{State, digest_of_text};
-use crate::config::{Config, ConfigError, Placed};
+use crate::config::{Config, ConfigError, Placed, RandomConfig};
 use crate::data::{Cursor, Data};
 use crate::engine::{Engine, Environment};
 use crate::error::TrainError;
@@ -9,6 +9,7 @@ use crate::gradient::{TrainingStep, training_step};
 use crate::initial::Initial;
 use crate::memory::{budget, check, refused};
 use crate::optimizer::{Optimizer, clip_factor, global_norm};
+use crate::random;
 use crate::recomputation::MemoryPlan;
 use crate::tensors::first_not_finite;
 use relax_program::externals::externals;
@@ -92,6 +93,7 @@ impl Session {
         }
         let function = function(&config, program)?;
         let (chosen, inputs) = divided(&config, function)?;
+        let inputs = random::without_state(config.random.as_ref(), inputs)?;
         let max_bytes = environment.max_bytes;
         let data = Data::new(&config.data, inputs, (config.seed, max_bytes))?;
         let wide = chosen.iter().any(|(_, dtype, ..)| *dtype == DType::F64);
@@ -216,6 +218,10 @@ impl Session {
         let mut given: BTreeMap<Name, Tensor> = batch.values.into_iter().collect();
         let named = self.weights.iter().map(|w| (w.name.clone(), w.for_program()));
         given.extend(named);
+        let random = self.config.random.iter();
+        let state =
+            |it: &RandomConfig| (it.parameter.value.clone(), random::state(self.config.seed, step));
+        given.extend(random.map(state));
         let arguments = self.parameters.iter().map(|name| {
             Value::Tensor(given.remove(name).expect("invariant: a parameter is a weight or data"))
         });

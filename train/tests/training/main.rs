@@ -3,6 +3,7 @@
 mod budgets;
 mod checkpoints;
 mod folder;
+mod random;
 mod refusals;
 
 use folder::{CONFIG, Folder};
