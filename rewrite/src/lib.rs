@@ -34,3 +34,4 @@ mod maybe_uninit;
 mod substitute;
 pub mod tir_call;
 mod trap_free;
+mod written;

@@ -92,8 +92,8 @@ pub static NOTE: &[NotePass] = &[
     one("P2.3", "VMShapeLower", "lower_shapes"),
     one("P2.3", "AttachGlobalSymbol", "attach_global_symbol"),
     one("-", "Gradient", "gradient"),
-    missing("-", "DecomposeOpsForInference", "operators have tensor programs of their own"),
-    missing("-", "DecomposeOpsForTraining", "operators have adjoints of their own"),
+    one("-", "DecomposeOpsForInference", "decompose_ops_for_inference"),
+    one("-", "DecomposeOpsForTraining", "decompose_ops_for_training"),
     one("-", "AlterOpImpl", "alter_op_impl"),
 ];
 

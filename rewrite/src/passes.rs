@@ -9,6 +9,7 @@ pub mod combine_parallel_matmul;
 pub mod convert_layout;
 pub mod convert_to_dataflow;
 pub mod decompose_batch_norm;
+pub mod decompose_ops;
 pub mod drop_unit_loops;
 pub mod eliminate_broadcasts;
 pub mod eliminate_checks;

@@ -7,13 +7,14 @@ use crate::pass_names::NoPass;
 use crate::passes::{
     alter_op_impl, annotate_tir_op_pattern, bind_params, bubble_up_slices, canonicalize_bindings,
     combine_parallel_matmul, convert_layout, convert_to_dataflow, decompose_batch_norm,
-    drop_unit_loops, eliminate_broadcasts, eliminate_checks, eliminate_common_subexpr,
-    eliminate_dead_code, erase_sharding, expand_libraries, fold_constant, fuse_ops,
-    fuse_ops_by_pattern, fuse_siblings, fuse_tir, gradient, guard_constraints, guard_libraries,
-    inline_buffers, inline_private_functions, legalize_ops, lift_lambdas, lift_transform_params,
-    lower_to_library, merge_composite_functions, move_reshapes, name_dims, narrow_activations,
-    normalize, outline_blocks, rewrite_dataflow_reshape, round_activations, run_codegen, saturate,
-    split_call_tir_by_pattern, stitch_products, stitch_rows, to_mixed_precision, widen_halves,
+    decompose_ops, drop_unit_loops, eliminate_broadcasts, eliminate_checks,
+    eliminate_common_subexpr, eliminate_dead_code, erase_sharding, expand_libraries, fold_constant,
+    fuse_ops, fuse_ops_by_pattern, fuse_siblings, fuse_tir, gradient, guard_constraints,
+    guard_libraries, inline_buffers, inline_private_functions, legalize_ops, lift_lambdas,
+    lift_transform_params, lower_to_library, merge_composite_functions, move_reshapes, name_dims,
+    narrow_activations, normalize, outline_blocks, rewrite_dataflow_reshape, round_activations,
+    run_codegen, saturate, split_call_tir_by_pattern, stitch_products, stitch_rows,
+    to_mixed_precision, widen_halves,
 };
 use crate::saturation::Report;
 use relax_semantics::check::{Checked, Phase, check, check_after, codes};
@@ -97,6 +98,8 @@ pub static OPTIONAL: &[&Pass] = &[
     &saturate::VERSIONS_OF_REALS,
     &combine_parallel_matmul::PASS,
     &decompose_batch_norm::PASS,
+    &decompose_ops::INFERENCE,
+    &decompose_ops::TRAINING,
     &convert_layout::PASS,
     &to_mixed_precision::PASS,
     &round_activations::PASS,

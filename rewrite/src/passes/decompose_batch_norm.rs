@@ -6,25 +6,20 @@
 
 use super::map_functions;
 use crate::blocks::for_each_block;
-use crate::casts::astype;
 use crate::in_place::updated_in_place;
 use crate::names::Names;
 use crate::pass::{Exactness, Pass, PassContext};
 use crate::trap_free::TrapAnalysis;
+use crate::written::{Normalized, Writer};
 use relax_semantics::check::Phase;
 use relax_semantics::ops::{by_position, lookup, normalize_axis};
-use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
 use relax_syntax::diagnostic::Diagnostic;
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
-use relax_syntax::ir::graph::Literals;
-use relax_syntax::ir::{
-    Atom, Binding, Block, Body, Callee, Constant, Expr, Function, Module, VarId, VarInfo,
-};
+use relax_syntax::ir::{Atom, Binding, Block, Body, Callee, Expr, Function, Module, VarId};
 use relax_syntax::resolve::{atom_uses, expr_uses};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 /// The record of the pass.
 pub static PASS: Pass = Pass {
@@ -52,10 +47,13 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
             updated: updated_in_place(module, function),
             kept: used_whole(&body),
             traps: &mut traps,
-            names: &mut names,
-            vars: &mut rebuilt.vars,
             known: BTreeMap::new(),
-            made: Vec::new(),
+            writer: Writer {
+                function,
+                names: &mut names,
+                vars: &mut rebuilt.vars,
+                made: Vec::new(),
+            },
         };
         for_each_block(&mut body, &mut |block| walk.block(block));
         decomposed += walk.known.len();
@@ -83,10 +81,8 @@ struct Walk<'a, 'm> {
     /// Variables that are used other than by taking a part of them.
     kept: BTreeSet<VarId>,
     traps: &'a mut TrapAnalysis<'m>,
-    names: &'a mut Names,
-    vars: &'a mut Vec<VarInfo>,
     known: BTreeMap<VarId, Norm>,
-    made: Vec<Binding>,
+    writer: Writer<'a>,
 }
 
 impl Walk<'_, '_> {
@@ -103,9 +99,9 @@ impl Walk<'_, '_> {
                     part => Expr::Atom(Atom::Var(norm.operands[part + 2])),
                 };
             }
-            self.made.push(binding);
+            self.writer.made.push(binding);
         }
-        block.bindings = std::mem::take(&mut self.made);
+        block.bindings = std::mem::take(&mut self.writer.made);
     }
 
     fn norm(&mut self, binding: &Binding) -> Option<Norm> {
@@ -148,46 +144,16 @@ impl Walk<'_, '_> {
 
     /// The result, in f64 up to its rounding.
     fn decomposed(&mut self, norm: &Norm, result: VarId) -> Expr {
-        let [x, gamma, beta, mean, variance] = norm.operands;
-        let [gamma, beta, mean, variance] =
-            [gamma, beta, mean, variance].map(|of| self.stretched(of, norm.behind, result));
-        let epsilon = Atom::Constant(Arc::new(Constant {
-            shape: Vec::new(),
-            dtype: DType::F64,
-            data: Literals::Float(vec![norm.epsilon]),
-        }));
-        let x = self.bind("wide", result, astype(Atom::Var(x), DType::F64));
-        let sum = self.bind("variance", result, call("add", vec![variance, epsilon]));
-        let root = self.bind("deviation", result, call("sqrt", vec![sum]));
-        let centered = self.bind("centered", result, call("subtract", vec![x, mean]));
-        let scaled = self.bind("normalized", result, call("divide", vec![centered, root]));
-        let scaled = self.bind("scaled", result, call("multiply", vec![scaled, gamma]));
-        let shifted = self.bind("shifted", result, call("add", vec![scaled, beta]));
-        astype(shifted, DType::F32)
+        let [x, gamma, beta, mean, variance] = norm.operands.map(Atom::Var);
+        let [gamma, beta, mean, variance] = [gamma, beta, mean, variance].map(|value| {
+            let value = self.writer.stretched(value, norm.behind, result);
+            self.writer.wide("channels", result, value, DType::F32)
+        });
+        let (gamma, beta) = (Some(gamma), Some(beta));
+        let x = self.writer.wide("wide", result, x, DType::F32);
+        let norm = Normalized { x, mean, variance, gamma, beta, epsilon: norm.epsilon };
+        self.writer.normalized(norm, DType::F32, result)
     }
-
-    /// A value of each channel in f64, with axes of 1 behind it.
-    fn stretched(&mut self, of: VarId, behind: usize, result: VarId) -> Atom {
-        let mut value = Atom::Var(of);
-        if behind > 0 {
-            let axes = (1_i64..).take(behind).map(|axis| Atom::Dim(Dim::Int(axis))).collect();
-            let stretched = call("expand_dims", vec![value, Atom::List(axes)]);
-            value = self.bind("channels", result, stretched);
-        }
-        self.bind("channels", result, astype(value, DType::F64))
-    }
-
-    fn bind(&mut self, name: &str, result: VarId, expr: Expr) -> Atom {
-        let var = VarId(u32::try_from(self.vars.len()).expect("ids are u32"));
-        let (name, span) = (self.names.fresh(name), self.function.var(result).span);
-        self.vars.push(VarInfo { name, annotation: None, span });
-        self.made.push(Binding { var, expr });
-        Atom::Var(var)
-    }
-}
-
-fn call(operator: &str, args: Vec<Atom>) -> Expr {
-    Expr::Call { callee: Callee::Operator(Name::new(operator)), args, attrs: Vec::new() }
 }
 
 /// The variables of a body that are used other than by taking a part of them.
