@@ -48,6 +48,13 @@ pub static TRAINING: Pass = Pass {
     run: |module, context| run(module, context, Purpose::Training),
 };
 
+const BATCH_NORM: &str = "nn.batch_norm";
+const DROPOUT: &str = "nn.dropout";
+const LAYER_NORM: &str = "nn.layer_norm";
+
+/// The reductions of a normalization.
+const MOMENTS: [&str; 2] = ["mean", "variance"];
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Purpose {
     Inference,
@@ -146,7 +153,7 @@ impl Walk<'_, '_> {
         let Expr::Call { callee: Callee::Operator(name), args, attrs } = &binding.expr else {
             return None;
         };
-        let known = ["nn.batch_norm", "nn.dropout", "nn.layer_norm"];
+        let known = [BATCH_NORM, DROPOUT, LAYER_NORM];
         let row = lookup(name).filter(|row| known.contains(&row.name))?;
         let params = by_position(row, args, attrs)?;
         let Atom::Var(data) = params[row.param("data")] else { return None };
@@ -161,15 +168,15 @@ impl Walk<'_, '_> {
 
     fn decomposed(&mut self, site: &Site) -> Option<Expr> {
         match (site.row.name, self.purpose) {
-            ("nn.dropout", Purpose::Inference) if site.is_none("state") => {
+            (DROPOUT, Purpose::Inference) if site.is_none("state") => {
                 let data = site.param("data").clone();
                 let mask = call("ones_like", vec![data.clone()]);
                 let mask = self.writer.bind("mask", site.result, mask);
                 Some(Expr::Atom(Atom::Tuple(vec![data, mask])))
             }
-            ("nn.dropout", Purpose::Training) if !site.is_none("state") => self.dropout(site),
-            ("nn.layer_norm", Purpose::Training) => self.layer_norm(site),
-            ("nn.batch_norm", purpose) => {
+            (DROPOUT, Purpose::Training) if !site.is_none("state") => self.dropout(site),
+            (LAYER_NORM, Purpose::Training) => self.layer_norm(site),
+            (BATCH_NORM, purpose) => {
                 let training = *site.param("training") == Atom::Bool(true);
                 (training == (purpose == Purpose::Training)).then_some(())?;
                 self.batch_norm(site, training)
@@ -223,7 +230,7 @@ impl Walk<'_, '_> {
         axes.iter().copied().eq(site.rank - axes.len()..site.rank).then_some(())?;
         let x = self.writer.wide("wide", result, site.param("data").clone(), site.dtype);
         let kept = vec![(Name::new("keepdims"), Atom::Bool(true))];
-        let [mean, variance] = ["mean", "variance"].map(|name| {
+        let [mean, variance] = MOMENTS.map(|name| {
             let reduced = reduced(name, x.clone(), &axes, kept.clone());
             self.writer.bind(name, result, reduced)
         });
@@ -246,14 +253,12 @@ impl Walk<'_, '_> {
         let x = self.writer.wide("wide", result, site.param("data").clone(), dtype);
         let statistics = if training {
             let others: Vec<usize> = (0..rank).filter(|other| *other != axis).collect();
-            ["mean", "variance"].map(|name| {
+            MOMENTS.map(|name| {
                 let reduced = reduced(name, x.clone(), &others, Vec::new());
                 self.writer.bind(name, result, reduced)
             })
         } else {
-            let [mean, variance] = &running;
-            [("mean", mean), ("variance", variance)]
-                .map(|(name, value)| self.writer.wide(name, result, value.clone(), dtype))
+            running.clone().map(|value| self.writer.wide("statistic", result, value, dtype))
         };
         let new = if training {
             let [old_mean, old_variance] = running;

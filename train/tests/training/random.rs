@@ -9,8 +9,8 @@ use relax_syntax::dtype::DType;
 /// Two dropouts with one state.
 const PROGRAM: &str = r#"
 def main(
-    x: Tensor(("n", 8), "f64"), rng: Tensor((4,), "u32"), w: Tensor((8, 16), "f64"), v: Tensor((16, 16), "f64"),
-) -> Tensor((), "f64"):
+    x: Tensor(("n", 8), "f32"), rng: Tensor((4,), "u32"), w: Tensor((8, 16), "f32"), v: Tensor((16, 16), "f32"),
+) -> Tensor((), "f32"):
     n = sym_var()
     h1 = dropout(square(matmul(x, w)), 0.5, rng)[0]
     h2 = dropout(square(matmul(h1, v)), 0.25, rng, stream=1)[0]
@@ -47,7 +47,7 @@ fn folder() -> Folder {
     folder.write("train.toml", CONFIG);
     let element = |index: IxDyn| ((index[0] * 7 + index[1] * 3) % 11) as f64 / 11.0;
     let values = ArrayD::from_shape_fn(IxDyn(&[17, 8]), element);
-    folder.tensors("x.npz", &[("x", Tensor::from_floats(DType::F64, values))]);
+    folder.tensors("x.npz", &[("x", Tensor::from_floats(DType::F32, values))]);
     folder
 }
 
@@ -111,7 +111,7 @@ const EDITS: &[Mistake] = &[
     (
         "parameter = \"rng\"",
         "parameter = \"x\"",
-        "`x` is `Tensor((n, 8), \"f64\")`, and a state of random bits is `Tensor((4,), \"u32\")`",
+        "`x` is `Tensor((n, 8), \"f32\")`, and a state of random bits is `Tensor((4,), \"u32\")`",
         "\"x\"",
     ),
     (

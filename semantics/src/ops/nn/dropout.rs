@@ -19,9 +19,10 @@ pub(super) const DROPOUT: Operator = Operator {
     doc: "The pair of a tensor and a mask, both of the type of data. Without a state it is dropout at inference, as TVM \
           runs it: data itself and ones. With a state it is dropout in training: element `i` is dropped where word `i` of \
           `random_bits(state, shape_of(data), stream)` is less than `floor(rate * 2 ** 32)`. A dropped element is 0, NaN \
-          and infinities too, and its mask is 0. A kept one is multiplied by `1 / (1 - rate)`, as in PyTorch's \
-          `native_dropout`: the factor is rounded to f32, or f64 for f64, and f16 and bf16 are multiplied in f32. (There \
-          a dropped NaN or infinity gives NaN.) Calls with other streams drop independently.",
+          and infinities too, and its mask is 0. A kept one is multiplied by `1 / (1 - rate)` rounded to the dtype, as by \
+          PyTorch's `native_dropout`. Of f16 and bf16 the factor is rounded to f32 and the product to the dtype, so that a \
+          rate near 1 has a finite factor; PyTorch rounds the factor, and gives NaN for a dropped NaN or infinity. Calls \
+          with other streams drop independently.",
     params: &[
         DATA,
         optional("rate", Kind::Float, Literal::Float(0.5)),
