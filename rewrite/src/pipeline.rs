@@ -102,6 +102,7 @@ pub static OPTIONAL: &[&Pass] = &[
     &decompose_ops::TRAINING,
     &convert_layout::PASS,
     &to_mixed_precision::PASS,
+    &to_mixed_precision::BRAIN,
     &round_activations::PASS,
     &narrow_activations::PASS,
     &widen_halves::PASS,

@@ -1,11 +1,13 @@
-//! Products and convolutions of f32 take their operands in f16, and give f32 as before: sums are formed
+//! Products and convolutions of f32 take their operands in f16 or bf16, and give f32 as before: sums are formed
 //! as they were, of rounded operands. Everything else keeps its dtype.
 //!
 //! With u = 2^-11, each operand within the range of f16 is rounded by at most the factor 1 + u (or by
 //! 2^-25 where it is below 2^-14), so that a sum of products a * b moves by at most (2u + u * u) times
 //! the sum of their magnitudes; an operand beyond 65504 becomes infinite. No tolerance on results follows
 //! from that without the operands, so verification of whole programs does not compare values here
-//! ([`Exactness::Rounded`]); the bound itself is what this pass is tested with.
+//! ([`Exactness::Rounded`]); the bound itself is what this pass is tested with. For bf16 u is 2^-8, and the range is that of f32.
+//!
+//! `relax train` runs it after `gradient`, so that the products of the backward computation take cotangents in 16 bits too.
 
 use crate::casts::{Casts, map_bodies};
 use crate::pass::{Exactness, Pass, PassContext};
@@ -27,7 +29,19 @@ pub static PASS: Pass = Pass {
     to: Phase::P0,
     until: Phase::P1,
     exactness: Exactness::Rounded(DType::F16),
-    run,
+    run: to_f16,
+};
+
+/// The same with bf16.
+pub static BRAIN: Pass = Pass {
+    name: "to_mixed_precision_bf16",
+    doc: "Rounds the f32 operands of products and convolutions to bf16; sums and results stay f32. \
+          This changes values.",
+    from: Phase::P0,
+    to: Phase::P0,
+    until: Phase::P1,
+    exactness: Exactness::Rounded(DType::BF16),
+    run: to_bf16,
 };
 
 /// Rows that take f16 operands and can give f32.
@@ -35,10 +49,20 @@ const ROUNDED: &[&str] = &["matmul", "nn.conv1d", "nn.conv2d"];
 
 // A pass has this signature whether it can refuse a program or not.
 #[allow(clippy::unnecessary_wraps)]
-fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic> {
+fn to_f16(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic> {
+    Ok(run(module, DType::F16, context))
+}
+
+#[allow(clippy::unnecessary_wraps)]
+fn to_bf16(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic> {
+    Ok(run(module, DType::BF16, context))
+}
+
+fn run(module: &Module, narrow: DType, context: &mut PassContext) -> Module {
     let (mut rounded, mut found, mut spared) = (0, 0, 0);
     let result = map_bodies(module, context.checked, &mut |casts, body| {
-        let mut walk = Walk { casts, halves: BTreeMap::new(), rounded: 0, found: 0, spared: 0 };
+        let halves = BTreeMap::new();
+        let mut walk = Walk { casts, narrow, halves, rounded: 0, found: 0, spared: 0 };
         walk.body(body);
         rounded += walk.rounded;
         found += walk.found;
@@ -46,16 +70,18 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
     });
     context.count_of("rounded the operands of", rounded, found, "calls");
     context.count("left out", spared, "pairs of casts");
-    Ok(result)
+    result
 }
 
 struct Walk<'a, 'c> {
     casts: &'a mut Casts<'c>,
-    /// Variables of the block with the same values in f16, or rounded to it.
+    /// The dtype of operands, of 16 bits.
+    narrow: DType,
+    /// Variables of the block with the same values in that dtype, or rounded to it.
     halves: BTreeMap<VarId, VarId>,
     rounded: usize,
     found: usize,
-    /// Values that were f16 before they were cast to f32.
+    /// Values that had the dtype before they were cast to f32.
     spared: usize,
 }
 
@@ -93,11 +119,11 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// Widening f16 is exact: rounding it again gives the value back.
+    /// Widening is exact: rounding it again gives the value back.
     fn note_widening(&mut self, result: VarId, args: &[Atom]) {
         let Some(Atom::Var(source)) = args.first() else { return };
         let widens =
-            self.dtype(*source) == Some(DType::F16) && self.dtype(result) == Some(DType::F32);
+            self.dtype(*source) == Some(self.narrow) && self.dtype(result) == Some(DType::F32);
         let steady = |var: VarId| self.casts.is_steady(&Atom::Var(var));
         if widens && steady(*source) && steady(result) {
             self.halves.insert(result, *source);
@@ -125,12 +151,12 @@ impl Walk<'_, '_> {
         self.rounded += 1;
     }
 
-    /// The variable that holds the value in f16.
+    /// The variable that holds the rounded value.
     fn half(&mut self, var: VarId, before: &mut Vec<Binding>) -> VarId {
         if let Some(&half) = self.halves.get(&var) {
             return half;
         }
-        let half = self.casts.cast(&Atom::Var(var), DType::F16, before);
+        let half = self.casts.cast(&Atom::Var(var), self.narrow, before);
         self.halves.insert(var, half);
         half
     }

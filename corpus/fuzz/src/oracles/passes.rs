@@ -35,6 +35,7 @@ const NAMED: &[&str] = &[
     "lift_lambdas,normalize,legalize_ops,split_call_tir_by_pattern",
     "lift_lambdas,normalize,legalize_ops,fuse_loops",
     "lift_lambdas,normalize,to_mixed_precision",
+    "lift_lambdas,normalize,to_mixed_precision_bf16",
     "lift_lambdas,normalize,round_activations",
     "lift_lambdas,normalize,narrow_activations",
     "lift_lambdas,normalize,legalize_ops,annotate_tir_op_pattern,fuse_ops,fuse_tir,inline_buffers,\
