@@ -19,4 +19,5 @@ pub mod schedule_gpu;
 pub mod schedule_gpu_freely;
 pub mod schedule_tensor_cores;
 pub mod to_non_dataflow;
+pub mod update_donated;
 pub mod version_loops;

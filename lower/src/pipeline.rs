@@ -4,7 +4,7 @@ use crate::passes::{
     attach_global_symbol, block_rows, fuse_loops, lift_workspaces, lower_builtins, lower_call_tir,
     lower_operators, lower_shapes, lower_views, narrow_floats, narrow_sums, pack_weights,
     parallelize_loops, plan_memory, rewrite_cuda_graph, schedule_gpu, schedule_gpu_freely,
-    schedule_tensor_cores, to_non_dataflow, version_loops,
+    schedule_tensor_cores, to_non_dataflow, update_donated, version_loops,
 };
 use relax_rewrite::pass::Pass;
 use relax_rewrite::passes::{
@@ -70,6 +70,7 @@ const WORKSPACES: &[Step] = &[Step::Once(&lift_workspaces::PASS)];
 
 /// Memory becomes explicit.
 const MEMORY: &[Step] = &[
+    Step::Once(&update_donated::PASS),
     Step::Once(&lower_call_tir::PASS),
     Step::Once(&canonicalize_bindings::PASS),
     Step::Once(&plan_memory::PASS),

@@ -5,7 +5,7 @@
 //! arguments or outputs are not spelled out go through the reference library, which is reported.
 
 pub(super) mod call;
-mod donated;
+pub(super) mod donated;
 pub(crate) mod written;
 
 use super::lower_operators::call_by_name;
@@ -389,7 +389,7 @@ impl<'a> Lowering<'a> {
 }
 
 /// How often each variable is mentioned.
-fn count_uses(body: &Body, uses: &mut BTreeMap<VarId, usize>) {
+pub(super) fn count_uses(body: &Body, uses: &mut BTreeMap<VarId, usize>) {
     for binding in body.bindings() {
         match &binding.expr {
             Expr::Atom(atom) | Expr::Get(atom, _) | Expr::MatchCast(atom, _) => count(atom, uses),

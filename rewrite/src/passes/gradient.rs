@@ -48,6 +48,22 @@ pub struct Options {
     pub wrt: Vec<Name>,
     /// What the function is cut into.
     pub segments: Segments,
+    /// The cotangent of the loss.
+    pub seed: Seed,
+}
+
+/// The attribute of functions that the pass makes. What they compute is used once for the most part: cotangents are added in place.
+pub const ADJOINT: &str = "adjoint";
+
+/// The cotangent of the loss, by which all gradients are multiplied.
+#[derive(Clone, Debug, Default)]
+pub enum Seed {
+    /// 1: gradients are those of the loss.
+    #[default]
+    One,
+    /// A further, last parameter of the adjoint, a scalar of the dtype of the loss: the scale of loss scaling. It has this name, or
+    /// that with a number.
+    Parameter(Name),
 }
 
 /// The name of the function that the pass adds for one.
@@ -71,7 +87,7 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
         facts: context.facts,
         made: Vec::new(),
     };
-    gradients.main(function, &wrt)?;
+    gradients.main(function, &wrt, &options.seed)?;
     let made = std::mem::take(&mut gradients.made);
     context.count("differentiated", made.len(), "functions");
     let mut result = module.clone();

@@ -6,11 +6,11 @@ use relax_syntax::ir::{Function, Module, VarId};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// For each function that donates which of its parameters are donated.
-pub(super) struct Donated(BTreeMap<Name, Vec<bool>>);
+pub(in super::super) struct Donated(BTreeMap<Name, Vec<bool>>);
 
 impl Donated {
     /// A function that is held as a value is called where its name is not known: its arguments are not given up.
-    pub(super) fn of(module: &Module) -> Self {
+    pub(in super::super) fn of(module: &Module) -> Self {
         let held: BTreeSet<Name> =
             module.functions().flat_map(|function| references(function).held).collect();
         let mut donated = BTreeMap::new();
@@ -26,12 +26,12 @@ impl Donated {
     }
 
     /// Which arguments a call of a function gives up; `None` where it gives up none.
-    pub(super) fn of_call(&self, name: &Name) -> Option<&[bool]> {
+    pub(in super::super) fn of_call(&self, name: &Name) -> Option<&[bool]> {
         self.0.get(name).map(Vec::as_slice)
     }
 
     /// The parameters that nothing but the function names.
-    pub(super) fn owned(&self, function: &Function) -> BTreeSet<VarId> {
+    pub(in super::super) fn owned(&self, function: &Function) -> BTreeSet<VarId> {
         match self.0.contains_key(&function.name) {
             true => function.donated().collect(),
             false => BTreeSet::new(),

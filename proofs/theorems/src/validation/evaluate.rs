@@ -4,7 +4,7 @@ use super::heaps::{Heaps, without_heaps};
 use super::stops::{Guard, Stop};
 use super::trace::Trace;
 use super::values::{Def, Id, Table, Value, cells_of};
-use super::writes::holds_a_value;
+use super::writes::{holds_a_value, is_held};
 use crate::denotation::fuel;
 use crate::denotation::theorem::said;
 use relax_semantics::check::Phase;
@@ -16,6 +16,7 @@ use relax_syntax::facts::{Claim, Facts, Relation};
 use relax_syntax::ir::{
     Atom, AttrValue, Binding, Body, Callee, Constant, DimVar, Expr, Function, Module, VarId, attr,
 };
+use relax_syntax::resolve::visit_expr_uses;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Why a function could not be run.
@@ -68,6 +69,8 @@ pub(super) struct Scope<'f> {
     pub(super) vars: BTreeMap<VarId, Value>,
     /// Variables that hold a value of their own, in no storage.
     values: BTreeSet<VarId>,
+    /// Donated parameters that nothing has mentioned yet: they have no other name, so that a write to one is seen by its own alone.
+    given: BTreeSet<VarId>,
     pub(super) dims: BTreeMap<Name, Dim>,
     pub(super) declared: BTreeMap<Name, &'f DimVar>,
 }
@@ -123,6 +126,9 @@ impl<'a> Side<'a> {
         }
         let is_explicit = Phase::of_module(self.module).is_ok_and(|phase| phase >= Phase::P21);
         let donated: BTreeSet<VarId> = function.donated().filter(|_| is_explicit).collect();
+        if !is_explicit && !is_held(self.module, &function.name) {
+            scope.given = function.donated().collect();
+        }
         for (at, &param) in function.lambda.params.iter().enumerate() {
             let annotation = function.param_annotation(param).clone();
             let mut value = self.parameter(&format!("parameter {at}"), &annotation);
@@ -210,6 +216,7 @@ impl<'a> Side<'a> {
         if holds_a_value(&binding.expr, &scope.values) {
             scope.values.insert(binding.var);
         }
+        visit_expr_uses(&binding.expr, &mut |used| _ = scope.given.remove(&used));
         scope.vars.insert(binding.var, value);
         Ok(())
     }
@@ -294,7 +301,7 @@ impl<'a> Side<'a> {
         for (at, id) in written {
             match &args[at] {
                 Atom::Var(var)
-                    if scope.values.contains(var)
+                    if (scope.values.contains(var) || scope.given.contains(var))
                         && self.branch.is_empty()
                         && args.iter().filter(|arg| **arg == args[at]).count() == 1 =>
                 {
@@ -463,8 +470,9 @@ impl<'a> Side<'a> {
 impl<'f> Scope<'f> {
     pub(super) fn of(function: &'f Function) -> Self {
         let declared = function.dims.iter().map(|dim| (dim.name.clone(), dim)).collect();
-        let (vars, values, dims) = (BTreeMap::new(), BTreeSet::new(), BTreeMap::new());
-        Self { function, vars, values, dims, declared }
+        let (vars, dims) = (BTreeMap::new(), BTreeMap::new());
+        let (values, given) = (BTreeSet::new(), BTreeSet::new());
+        Self { function, vars, values, given, dims, declared }
     }
 
     pub(super) fn dim(&self, dim: &Dim) -> Dim {

@@ -8,6 +8,7 @@ use super::operators::{ALLOC_STORAGE, ALLOC_TENSOR, is_of_closures};
 use relax_semantics::ops::{Operator, called_by_name, lookup};
 use relax_semantics::tir::Compiled;
 use relax_syntax::Name;
+use relax_syntax::ir::references::references;
 use relax_syntax::ir::tensor::Param;
 use relax_syntax::ir::{Atom, Body, Callee, Expr, Module, TensorProgram, VarId};
 use std::collections::BTreeSet;
@@ -29,6 +30,11 @@ impl Side<'_> {
         self.writing.insert(name.clone(), writes);
         writes
     }
+}
+
+/// Whether a function is a value somewhere: its callers do not know what they give up.
+pub(super) fn is_held(module: &Module, name: &Name) -> bool {
+    module.functions().any(|function| references(function).held.contains(name))
 }
 
 fn writes(module: &Module, name: &Name, seen: &mut BTreeSet<Name>) -> bool {

@@ -2,7 +2,7 @@
 
 use super::cotangent::{Cotangent, leaves, sum_or_zeros};
 use super::reverse::Reverse;
-use super::{adjoint_name, refused};
+use super::{ADJOINT, Seed, adjoint_name, refused};
 use crate::adjoints::tape::{Tape, over};
 use crate::blocks::{export_used, tidy};
 use crate::dims::assume_declared;
@@ -92,7 +92,12 @@ pub(super) struct Gradients<'a, 'm> {
 
 impl Gradients<'_, '_> {
     /// The function of the loss, and every pullback that it needs.
-    pub(super) fn main(&mut self, function: &Function, wrt: &[VarId]) -> Result<(), Diagnostic> {
+    pub(super) fn main(
+        &mut self,
+        function: &Function,
+        wrt: &[VarId],
+        seed: &Seed,
+    ) -> Result<(), Diagnostic> {
         let (name, adjoint) = (&function.name, adjoint_name(&function.name));
         if self.pending.module.definitions.iter().any(|own| *own.name() == adjoint) {
             let message = format!("the module has an `{adjoint}` already");
@@ -109,10 +114,17 @@ impl Gradients<'_, '_> {
             );
             refused(function.span, message).with_help("reduce it: `sum(y)`, `mean(y)`")
         })?;
-        let seeds = |_: &mut Tape, _: &mut Function| {
-            let mut seed = Cotangent::default();
-            seed.add(&path, Tape::number(1.0, dtype));
-            seed
+        let seeds = |tape: &mut Tape, made: &mut Function| {
+            let mut given = Cotangent::default();
+            let cotangent = match seed {
+                Seed::One => Tape::number(1.0, dtype),
+                Seed::Parameter(name) => {
+                    let annotation = Annotation::tensor(Vec::new(), dtype);
+                    Atom::Var(parameter(tape, made, name.as_str(), annotation))
+                }
+            };
+            given.add(&path, cotangent);
+            given
         };
         let wanted: Vec<(VarId, Leaf)> = wrt
             .iter()
@@ -122,6 +134,7 @@ impl Gradients<'_, '_> {
         made.name = adjoint;
         let lambda = &mut made.lambda;
         lambda.attrs.retain(|(key, _)| !key.starts_with(OUTPUT_NAME) && key != DONATED);
+        lambda.attrs.push((Name::new(ADJOINT), AttrValue::Bool(true)));
         let body = lambda.body.as_mut().expect("invariant: only such are differentiated");
         body.result = Atom::Tuple(vec![body.result.clone(), Atom::Tuple(given)]);
         let grads = wanted.into_iter().map(|(_, (_, annotation))| annotation).collect();
@@ -148,16 +161,15 @@ impl Gradients<'_, '_> {
         let seeds = |tape: &mut Tape, made: &mut Function| {
             let mut seed = Cotangent::default();
             for (path, annotation) in &pullback.results {
-                let var = tape.variable("d_result", annotation.clone());
-                tape.vars[var.0 as usize].annotation = Some(annotation.clone());
-                made.lambda.params.push(var);
+                let var = parameter(tape, made, "d_result", annotation.clone());
                 seed.add(path, Atom::Var(var));
             }
             seed
         };
         let (mut made, given) = self.differentiated(function, &active, &wanted, seeds)?;
         made.name = pullback.name.clone();
-        made.lambda.attrs = vec![(Name::new("private"), AttrValue::Bool(true))];
+        let attrs = ["private", ADJOINT].map(|key| (Name::new(key), AttrValue::Bool(true)));
+        made.lambda.attrs = attrs.into();
         let body = made.lambda.body.as_mut().expect("invariant: only such are differentiated");
         body.result = Atom::Tuple(given);
         let fields = wanted.into_iter().map(|(_, (_, annotation))| annotation).collect();
@@ -224,6 +236,14 @@ impl Gradients<'_, '_> {
         made.lambda.body = Some(body);
         Ok((made, given))
     }
+}
+
+/// A further, last parameter.
+fn parameter(tape: &mut Tape, made: &mut Function, name: &str, annotation: Annotation) -> VarId {
+    let var = tape.variable(name, annotation.clone());
+    tape.vars[var.0 as usize].annotation = Some(annotation);
+    made.lambda.params.push(var);
+    var
 }
 
 /// The backward bindings in dataflow blocks, but for the `if`s.
