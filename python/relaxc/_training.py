@@ -10,7 +10,8 @@ from ._errors import ArgumentError
 
 
 class Step(NamedTuple):
-    """A step that was taken. The loss is that before the weights were changed, the norm that before clipping; `seconds` are of the whole step."""
+    """A step that was taken. The loss is that before the weights were changed, the norm that before clipping; `seconds` are of the whole step.
+    In mixed precision there is the scale of the loss; `skipped` says why a step changed no weight, and its norm is infinite."""
 
     step: int
     epoch: int
@@ -19,6 +20,8 @@ class Step(NamedTuple):
     rate: float
     seconds: float
     dims: dict[str, int]
+    loss_scale: float | None = None
+    skipped: str | None = None
 
 
 class Trained(NamedTuple):

@@ -78,6 +78,8 @@ fn told(step: &Step, watch: Option<&Py<PyAny>>) -> PyResult<()> {
             dims.set_item(name.to_string(), value)?;
         }
         facts.set_item("dims", dims)?;
+        facts.set_item("loss_scale", step.loss_scale)?;
+        facts.set_item("skipped", step.skipped.as_deref())?;
         watch.call1(py, (facts,)).map(|_| ())
     })
 }

@@ -4,6 +4,7 @@
 use crate::config::Settings;
 use crate::data::Cursor;
 use crate::error::TrainError;
+use crate::scaling::ScalingState;
 use relax_driver::Digest;
 use relax_driver::whole_file::write_to;
 use relax_program::tensor_files::{Stored, Weights, encode_safetensors_with};
@@ -26,6 +27,8 @@ pub(crate) struct State {
     /// Steps that were taken.
     pub(crate) step: u64,
     pub(crate) cursor: Cursor,
+    /// Of a run in mixed precision.
+    pub(crate) scaling: Option<ScalingState>,
     /// What decides the result, with digests of the texts.
     pub(crate) settings: Settings,
     /// Weights and states, by their names in the file.
@@ -86,14 +89,18 @@ impl State {
             digests.insert(name.clone(), json!(Digest::of_tensor(tensor)?.to_string()));
         }
         let Cursor { epoch, file, row } = self.cursor;
-        let text = json!({
+        let mut text = json!({
             "version": VERSION,
             "step": self.step,
             "cursor": [epoch, file, row],
             "settings": self.settings,
             "tensors": digests,
-        })
-        .to_string();
+        });
+        if let Some(ScalingState { scale, good, skipped }) = self.scaling {
+            // The bits, which every reader of JSON keeps.
+            text["scaling"] = json!([scale.to_bits(), good, skipped]);
+        }
+        let text = text.to_string();
         let sealed = format!("{} {text}", Digest::of(text.as_bytes()));
         let stored: Vec<(&str, Stored)> = self
             .tensors
@@ -126,6 +133,10 @@ impl State {
         else {
             return Err(damaged());
         };
+        let scaling = match &text["scaling"] {
+            Value::Null => None,
+            state => Some(scaling(state).ok_or_else(damaged)?),
+        };
         let found: Settings =
             serde_json::from_value(text["settings"].clone()).map_err(|_| damaged())?;
         if let Some(why) = differences(&found, settings) {
@@ -134,8 +145,14 @@ impl State {
         let names: BTreeMap<String, String> =
             serde_json::from_value(text["tensors"].clone()).map_err(|_| damaged())?;
         let tensors = tensors(&file, names).map_err(wrong)?;
-        Ok(Self { step, cursor: Cursor { epoch, file: row_file, row }, settings: found, tensors })
+        let cursor = Cursor { epoch, file: row_file, row };
+        Ok(Self { step, cursor, scaling, settings: found, tensors })
     }
+}
+
+fn scaling(state: &Value) -> Option<ScalingState> {
+    let scale = f32::from_bits(u32::try_from(state[0].as_u64()?).ok()?);
+    Some(ScalingState { scale, good: state[1].as_u64()?, skipped: state[2].as_u64()? })
 }
 
 /// The tensors of a file, compared with their digests.

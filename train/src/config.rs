@@ -1,9 +1,11 @@
 //! Configuration of a training run: a TOML text. Paths are relative to the folder of the file. Every error has a place.
 
 mod fields;
+mod mixed;
 mod random;
 
 pub use fields::{ConfigError, Placed, Settings};
+pub use mixed::{DynamicScale, LossScale, MixedConfig};
 pub use random::RandomConfig;
 
 use crate::initial::Initial;
@@ -47,6 +49,8 @@ pub struct Config {
     pub random: Option<RandomConfig>,
     /// How many bytes the adjoint may take.
     pub memory: Option<MemoryConfig>,
+    /// Products in 16 bits.
+    pub mixed: Option<MixedConfig>,
     /// Where examples come from.
     pub data: DataConfig,
     /// Where the state is kept.
@@ -175,6 +179,7 @@ impl Config {
         let backend = fields.or("backend", &BACKEND, Device::Cpu)?;
         let (memory, of_memory) = memory(&mut fields, backend)?;
         let (random, of_random) = random::random(&mut fields)?;
+        let (mixed, of_mixed) = mixed::mixed(&mut fields)?;
         let mut config = Self {
             program: located(fields.required("program", &TEXT)?, folder),
             entry: fields.optional("entry", &TEXT)?.map(name),
@@ -192,6 +197,7 @@ impl Config {
             optimizer,
             random,
             memory,
+            mixed,
             data,
             checkpoint,
             settings: Settings::new(),
@@ -202,7 +208,7 @@ impl Config {
                 .with_help(Some("for example `\"*\" = \"normal(0.1)\"`".to_owned())));
         }
         config.settings = fields.finish()?;
-        for settings in [of_optimizer, of_random, of_data, of_checkpoint] {
+        for settings in [of_optimizer, of_random, of_data, of_checkpoint, of_mixed] {
             config.settings.extend(settings);
         }
         // Sums that are not reassociated have the same bits wherever they are computed again.

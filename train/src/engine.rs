@@ -1,14 +1,16 @@
 //! A program that is called once a step: interpreted, or compiled once for all shapes.
 
 use crate::error::TrainError;
-use relax_driver::differential::called;
+use crate::held::Held;
 use relax_driver::{Bound, Target, compile};
 use relax_program::frontend::{Program, RunOptions, run};
-use relax_reference::{Printed, register};
+use relax_reference::{Printed, register, stop_to_semantics, to_machine, to_semantics};
 use relax_rewrite::pass::Device;
 use relax_rewrite::pipeline::Unwatched;
-use relax_runtime::{Limits, Module as Machine};
+use relax_runtime::{self as machine, Limits, Module as Machine};
 use relax_semantics::ops;
+use relax_semantics::stop::Stop;
+use relax_semantics::tensor::Tensor;
 use relax_semantics::value::Value;
 use relax_syntax::Name;
 use relax_syntax::ir::Module;
@@ -69,18 +71,101 @@ impl Engine {
         Ok(Self { function: function.clone(), source, code })
     }
 
+    /// A tensor that calls take as it is.
+    pub(crate) fn hold(&self, tensor: Tensor) -> Result<Held, TrainError> {
+        match &self.code {
+            Code::Interpreted(..) => Ok(Held::Interpreted(tensor)),
+            Code::Compiled(_) => Held::compiled(tensor).map_err(TrainError::Input),
+        }
+    }
+
     /// Calls the function.
-    pub(crate) fn call(&self, step: u64, arguments: Vec<Value>) -> Result<Value, TrainError> {
+    pub(crate) fn call(&self, step: u64, arguments: Vec<Argument>) -> Result<Value, TrainError> {
         let result = match &self.code {
             Code::Interpreted(module, options) => {
-                run(module, &self.function, arguments, options).result
+                run(module, &self.function, interpreted(arguments), options).result
             }
-            Code::Compiled(machine) => called(machine, &self.function, &arguments),
+            Code::Compiled(machine) => self.compiled(machine, arguments).and_then(|value| {
+                let mut named = |value: &machine::Value| {
+                    machine.name_of(value).map(|name| Value::Global(name.into()))
+                };
+                to_semantics(&value, &mut named).map_err(Stop::Unsupported)
+            }),
         };
-        result.map_err(|stop| TrainError::Stopped {
-            step,
-            text: Box::new(self.source.clone()),
-            stop,
-        })
+        result.map_err(|stop| self.stopped(step, stop))
     }
+
+    /// Calls a function that gives a tensor or a tuple of tensors, which stay where they are; `None` where it gives something else.
+    /// Arguments that have no other name are given up: a donated parameter is overwritten.
+    pub(crate) fn update(
+        &self,
+        step: u64,
+        arguments: Vec<Argument>,
+    ) -> Result<Option<Vec<Held>>, TrainError> {
+        match &self.code {
+            Code::Interpreted(module, options) => {
+                let run = run(module, &self.function, interpreted(arguments), options);
+                let items = match run.result.map_err(|stop| self.stopped(step, stop))? {
+                    Value::Tuple(items) => items,
+                    one => vec![one],
+                };
+                let held = |value| match value {
+                    Value::Tensor(tensor) => Some(Held::Interpreted(tensor)),
+                    _ => None,
+                };
+                Ok(items.into_iter().map(held).collect())
+            }
+            Code::Compiled(machine) => {
+                let result = self.compiled(machine, arguments);
+                let value = result.map_err(|stop| self.stopped(step, stop))?;
+                let items = match &value {
+                    machine::Value::Tuple(tuple) => tuple.items(),
+                    one => std::slice::from_ref(one),
+                };
+                let held = |value: &machine::Value| match value {
+                    machine::Value::Tensor(tensor) => Some(Held::Compiled(tensor.clone())),
+                    _ => None,
+                };
+                Ok(items.iter().map(held).collect())
+            }
+        }
+    }
+
+    fn compiled(
+        &self,
+        machine: &Machine,
+        arguments: Vec<Argument>,
+    ) -> Result<machine::Value, Stop> {
+        let passed = |argument| match argument {
+            Argument::Held(Held::Compiled(tensor)) => Ok(machine::Value::Tensor(tensor)),
+            Argument::Held(Held::Interpreted(tensor)) => to_machine(&Value::Tensor(tensor)),
+            Argument::Value(value) => to_machine(&value),
+        };
+        let arguments = arguments.into_iter().map(passed).collect::<Result<Vec<_>, _>>();
+        let arguments = arguments.map_err(Stop::Unsupported)?;
+        let function = machine.function(&self.function);
+        let function =
+            function.ok_or_else(|| Stop::Unsupported(format!("`{}` is private", self.function)))?;
+        function.call_donating(arguments).map_err(stop_to_semantics)
+    }
+
+    fn stopped(&self, step: u64, stop: Stop) -> TrainError {
+        TrainError::Stopped { step, text: Box::new(self.source.clone()), stop }
+    }
+}
+
+/// What a call takes.
+pub(crate) enum Argument {
+    /// Copied to where the code runs.
+    Value(Value),
+    /// In memory of the code that runs.
+    Held(Held),
+}
+
+fn interpreted(arguments: Vec<Argument>) -> Vec<Value> {
+    let value = |argument| match argument {
+        Argument::Value(value) => value,
+        Argument::Held(held) => Value::Tensor(held.tensor()),
+    };
+    arguments.into_iter().map(value).collect()
 }

@@ -8,20 +8,23 @@ mod data;
 mod engine;
 mod error;
 mod gradient;
+mod held;
 mod initial;
 mod memory;
 mod optimizer;
 mod random;
 mod recomputation;
 mod run;
+mod scaling;
 mod schedule;
 mod session;
 mod tensors;
+mod weight;
 
 pub use checkpoint::checkpoints;
 pub use config::{
-    CheckpointConfig, Config, ConfigError, Cut, DataConfig, MemoryConfig, OptimizerConfig, Placed,
-    RandomConfig, Settings,
+    CheckpointConfig, Config, ConfigError, Cut, DataConfig, DynamicScale, LossScale, MemoryConfig,
+    MixedConfig, OptimizerConfig, Placed, RandomConfig, Settings,
 };
 pub use engine::Environment;
 pub use error::TrainError;

@@ -1,9 +1,10 @@
 //! Optimizers: functions of the language that take a step of one weight, as the vector of its elements.
 
 use crate::config::{ConfigError, OptimizerConfig, Placed};
-use crate::engine::{Engine, Environment};
+use crate::engine::{Argument as Passed, Engine, Environment};
 use crate::error::TrainError;
 use crate::gradient::only;
+use crate::held::Held;
 use ndarray::ArrayD;
 use relax_program::frontend::Program;
 use relax_semantics::tensor::{Number, Tensor};
@@ -12,7 +13,7 @@ use relax_syntax::Name;
 use relax_syntax::annotation::TensorType;
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
-use relax_syntax::ir::Function;
+use relax_syntax::ir::{AttrValue, DONATED, Definition, Function, Module, attr};
 use relax_syntax::parse::read_source;
 use relax_syntax::span::Source;
 use relax_syntax::suggest::hint;
@@ -85,54 +86,71 @@ impl Optimizer {
             (name.clone(), tensor.and_then(|tensor| tensor.extents.rank()).unwrap_or(0))
         });
         let arguments = arguments.map(argument).collect();
-        let module = program.module.clone();
+        let module = donating(&program.module, &name, &vectors);
         let source = program.source.clone();
         let engine = Engine::new(only(&program, module, &name), &name, environment, threads)?;
         Ok(Self { engine, dtype, arguments, state: vectors, source, name })
     }
 
-    /// A weight and its state after a step.
+    /// A weight and the vectors of its state, where the optimizer runs.
+    pub(crate) fn begin(&self, weight: Tensor) -> Result<Vec<Held>, TrainError> {
+        let zeros = Tensor::full(self.dtype, weight.shape(), Number::Float(0.0));
+        let all = std::iter::once(weight).chain(vec![zeros; self.state.len()]);
+        all.map(|tensor| self.engine.hold(tensor)).collect()
+    }
+
+    /// A tensor where the optimizer runs.
+    pub(crate) fn hold(&self, tensor: Tensor) -> Result<Held, TrainError> {
+        self.engine.hold(tensor)
+    }
+
+    /// A weight and its state after a step, in the memory of those before where nothing else has a name of it.
     pub(crate) fn step(
         &self,
-        (step, rate): (u64, f64),
-        (weight, gradient): (&Tensor, Tensor),
-        state: &[Tensor],
-    ) -> Result<(Tensor, Vec<Tensor>), TrainError> {
-        let mut state = state.iter();
-        let mut arguments = vec![Value::Tensor(weight.clone()), Value::Tensor(gradient)];
+        (step, update, rate): (u64, u64, f64),
+        weight: Vec<Held>,
+        gradient: Tensor,
+    ) -> Result<Vec<Held>, TrainError> {
+        let shape = gradient.shape().to_vec();
+        let mut weight = weight.into_iter().map(Passed::Held);
+        let mut next = || weight.next().expect("invariant: as many as names");
+        let mut arguments = vec![next(), Passed::Value(Value::Tensor(gradient))];
         arguments.extend(self.arguments.iter().map(|argument| match argument {
-            Argument::State => {
-                Value::Tensor(state.next().expect("invariant: as many as names").clone())
-            }
-            Argument::Step => scalar(self.dtype, step as f64),
-            Argument::Rate => scalar(self.dtype, rate),
-            Argument::Fixed(value) => value.clone(),
+            Argument::State => next(),
+            Argument::Step => Passed::Value(scalar(self.dtype, update as f64)),
+            Argument::Rate => Passed::Value(scalar(self.dtype, rate)),
+            Argument::Fixed(value) => Passed::Value(value.clone()),
         }));
-        let made = match self.engine.call(step, arguments)? {
-            Value::Tuple(items) => items,
-            one => vec![one],
-        };
-        let like = |value: Value| match value {
-            Value::Tensor(tensor)
-                if tensor.dtype() == self.dtype && tensor.shape() == weight.shape() =>
-            {
-                Some(tensor)
-            }
-            _ => None,
-        };
-        let made: Option<Vec<Tensor>> = made.into_iter().map(like).collect();
-        let mut made = made.filter(|made| made.len() == 1 + self.state.len()).ok_or_else(|| {
+        let made = self.engine.update(step, arguments)?;
+        let fits = |held: &Held| held.dtype() == self.dtype && held.shape() == shape;
+        let fitting = made.filter(|made| made.len() == 1 + self.state.len());
+        fitting.filter(|made| made.iter().all(fits)).ok_or_else(|| {
             TrainError::Input(format!(
                 "the optimizer `{}` must give the weight and {} vectors of its state, each {} of {} elements",
                 self.name,
                 self.state.len(),
                 self.dtype,
-                weight.len()
+                shape.iter().product::<usize>()
             ))
-        })?;
-        let weight = made.remove(0);
-        Ok((weight, made))
+        })
     }
+}
+
+/// The module of an optimizer that is given the weight and its state up, so that it may overwrite them. A function that says itself
+/// what it donates stays as it is.
+fn donating(module: &Module, name: &Name, state: &[Name]) -> Module {
+    let mut module = module.clone();
+    for definition in &mut module.definitions {
+        let Definition::Graph(function) = definition else { continue };
+        if function.name != *name || attr(&function.lambda.attrs, DONATED).is_some() {
+            continue;
+        }
+        let weight = parameters(function).next().map(|(name, _)| name.clone());
+        let names: Vec<&str> = weight.iter().chain(state).map(Name::as_str).collect();
+        let names = AttrValue::Str(Name::new(names.join(",")));
+        function.lambda.attrs.push((Name::new(DONATED), names));
+    }
+    module
 }
 
 /// The text of an optimizer. Weights of fewer bits than f32 are kept in f32, so that small steps add up.
@@ -245,3 +263,6 @@ fn squares(floats: &ArrayD<f64>) -> f64 {
 pub(crate) fn clip_factor(norm: f64, most: f64) -> f64 {
     (most / (norm + 1e-6)).min(1.0)
 }
+
+#[cfg(test)]
+mod tests;

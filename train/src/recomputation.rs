@@ -4,11 +4,10 @@
 //! has its plan of memory, whose peak is a formula in the dims. The least number is taken whose peak is within the budget for the given
 //! dims. Only memory plans are compared, so the choice is the same in every run, and results are those of an adjoint without segments.
 
-use crate::gradient::reduced;
+use crate::gradient::{adjoint, ingested, reduced};
 use relax_driver::{Target, pipeline};
-use relax_lower::pipeline::PIPELINE;
 use relax_lower::report::{figures, memory_report, peak_formula};
-use relax_rewrite::pass::Settings;
+use relax_rewrite::pass::{Pass, Settings};
 use relax_rewrite::passes::gradient::{Options, Segments, adjoint_name};
 use relax_rewrite::pipeline::{Failed, Unwatched, run};
 use relax_semantics::check::Phase;
@@ -110,15 +109,23 @@ pub fn differentiated_within(
     budget: &Budget,
     target: &Target,
 ) -> Result<Recomputing, BudgetError> {
-    let settings = Settings::default();
-    let ingested =
-        run(module, &PIPELINE.to(Phase::P0), &settings, &mut Prover::new(), &mut Unwatched)?;
+    within(&ingested(module)?, options, budget, target, None)
+}
+
+/// The same of an ingested module, after a pass on adjoints.
+pub(crate) fn within(
+    ingested: &Module,
+    options: &Options,
+    budget: &Budget,
+    target: &Target,
+    after: Option<&'static Pass>,
+) -> Result<Recomputing, BudgetError> {
     let mut least: Option<(i64, usize)> = None;
     let mut most = 1;
     let mut count = 1;
     while count <= most {
         let segments = Segments { count, dims: budget.dims.clone() };
-        let made = adjoint(&ingested, &Options { segments, ..options.clone() })?;
+        let made = adjoint(ingested, Options { segments, ..options.clone() }, after)?;
         let (peak, formula) = planned(&made, options, budget, target)?;
         if peak <= budget.bytes {
             let name = options.function.as_ref().expect("invariant: the function is named");
@@ -129,19 +136,12 @@ pub fn differentiated_within(
         if least.is_none_or(|(least, _)| peak < least) {
             least = Some((peak, count));
         }
-        most = bindings(&ingested, options);
+        most = bindings(ingested, options);
         // Few segments one by one; of many the next number differs little.
         count += 1 + count / 4;
     }
     let (least, segments) = least.expect("invariant: one segment was tried");
     Err(BudgetError::TooSmall { budget: budget.bytes, least, segments })
-}
-
-/// The adjoint of a function of an ingested module.
-fn adjoint(ingested: &Module, options: &Options) -> Result<Module, Failed> {
-    let settings = Settings { gradient: options.clone(), ..Settings::default() };
-    let route = PIPELINE.named("gradient").expect("invariant: the pipeline has the pass");
-    run(ingested, &route, &settings, &mut Prover::new(), &mut Unwatched)
 }
 
 /// The peak of the memory plan of an adjoint, for the dims of a budget and for all.

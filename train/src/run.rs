@@ -31,7 +31,7 @@ impl Step {
     pub fn object(&self) -> Value {
         let dims: serde_json::Map<String, Value> =
             self.dims.iter().map(|(name, value)| (name.to_string(), json!(value))).collect();
-        json!({
+        let mut object = json!({
             "step": self.step,
             "epoch": self.epoch,
             "loss": self.loss,
@@ -39,7 +39,14 @@ impl Step {
             "rate": self.rate,
             "seconds": self.time.as_secs_f64(),
             "dims": dims,
-        })
+        });
+        if let Some(scale) = self.loss_scale {
+            object["loss_scale"] = json!(scale);
+        }
+        if let Some(why) = &self.skipped {
+            object["skipped"] = json!(why);
+        }
+        object
     }
 }
 

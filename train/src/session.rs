@@ -1,25 +1,29 @@
 //! The state of a training run, and its step: loss and gradients, then the optimizer for each weight.
 
 use crate::checkpoint::{State, digest_of_text};
-use crate::config::{Config, ConfigError, Placed, RandomConfig};
+use crate::config::{Config, ConfigError, MixedConfig, Placed};
 use crate::data::{Cursor, Data};
-use crate::engine::{Engine, Environment};
+use crate::engine::{Argument, Engine, Environment};
 use crate::error::TrainError;
 use crate::gradient::{TrainingStep, training_step};
+use crate::held::Held;
 use crate::initial::Initial;
 use crate::memory::{budget, check, refused};
 use crate::optimizer::{Optimizer, clip_factor, global_norm};
 use crate::random;
 use crate::recomputation::MemoryPlan;
+use crate::scaling::{self, Scaling};
 use crate::tensors::first_not_finite;
+use crate::weight::Weight;
 use relax_program::externals::externals;
 use relax_program::frontend::Program;
 use relax_program::signature::Dims;
 use relax_rewrite::passes::bind_params::entry;
+use relax_rewrite::passes::gradient::{Options, Seed};
 use relax_rewrite::pipeline::leads_back;
 use relax_semantics::check::Phase;
 use relax_semantics::show::shown_shape;
-use relax_semantics::tensor::{Number, Tensor};
+use relax_semantics::tensor::Tensor;
 use relax_semantics::value::Value;
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
@@ -41,16 +45,9 @@ pub struct Session {
     adjoint: Engine,
     memory: Option<MemoryPlan>,
     optimizer: Optimizer,
+    /// Of a run in mixed precision.
+    scaling: Option<Scaling>,
     max_bytes: u64,
-}
-
-/// A weight in the dtype of the optimizer, as the vector of its elements.
-struct Weight {
-    name: Name,
-    dtype: DType,
-    shape: Vec<usize>,
-    value: Tensor,
-    state: Vec<Tensor>,
 }
 
 /// What a step gave.
@@ -62,7 +59,7 @@ pub struct Step {
     pub epoch: u64,
     /// Before the weights were changed.
     pub loss: f64,
-    /// The global norm of the gradients before clipping.
+    /// The global norm of the gradients before clipping, without the loss scale; infinite where the step was skipped.
     pub gradient_norm: f64,
     /// The learning rate.
     pub rate: f64,
@@ -70,6 +67,10 @@ pub struct Step {
     pub dims: Dims,
     /// Of the whole step, the reading of data included.
     pub time: Duration,
+    /// By which this step multiplied the loss, in mixed precision.
+    pub loss_scale: Option<f32>,
+    /// Why weights were not changed: a gradient overflowed by the loss scale, which is smaller in the next step.
+    pub skipped: Option<String>,
 }
 
 impl Session {
@@ -111,9 +112,19 @@ impl Session {
         let budget = config.memory.as_ref().map(|memory| budget(&config, memory, function));
         let budget = budget.transpose()?;
         let within = budget.as_ref().map(|budget| (budget, &environment.target));
+        let mixed = config.mixed.as_ref();
+        let seed = mixed.map_or(Seed::One, |_| Seed::Parameter(Name::new("loss_scale")));
+        let options = Options {
+            function: Some(function.name.clone()),
+            wrt: names,
+            seed,
+            ..Options::default()
+        };
         let TrainingStep { program: step_program, adjoint, memory } =
-            training_step(program, &function.name, names, within)
+            training_step(program, &options, within, mixed.map(scaling::pass))
                 .map_err(|error| refused(error, &config))?;
+        let scaling = mixed.map(|mixed| scaling_of(mixed, &step_program, &adjoint, &weights));
+        let scaling = scaling.transpose()?;
         let adjoint = Engine::new(step_program, &adjoint, environment, threads)?;
         let texts = [("program_text", &program.source), ("optimizer_text", &optimizer.source)];
         for (key, source) in texts {
@@ -131,6 +142,7 @@ impl Session {
             adjoint,
             memory,
             optimizer,
+            scaling,
             max_bytes,
         })
     }
@@ -141,33 +153,34 @@ impl Session {
     /// A damaged file, or one of another program or configuration: nothing is changed then.
     pub fn resume(&mut self, path: &Path) -> Result<(), TrainError> {
         let mut state = State::read(path, &self.config.settings, self.max_bytes)?;
+        if state.scaling.is_some() != self.scaling.is_some() {
+            let at = path.display();
+            return Err(TrainError::Input(format!(
+                "{at}: the checkpoint is damaged: its loss scale"
+            )));
+        }
         let mut restored = Vec::new();
         for weight in &self.weights {
-            let vector = |tensor: &Tensor| tensor.reshaped(&[tensor.len()]);
-            let mut take = |name: String, shape: &[usize], dtype: DType| {
+            let (shape, kept) = (weight.shape.as_slice(), self.optimizer.dtype);
+            let take = |name: String| {
                 let tensor = state.tensors.remove(&name);
-                let fits = |tensor: &Tensor| tensor.shape() == shape && tensor.dtype() == dtype;
-                tensor.filter(fits).map(|tensor| vector(&tensor)).ok_or_else(|| {
-                    let shape = shown_shape(shape);
-                    let at = path.display();
+                let fits = |tensor: &Tensor| tensor.shape() == shape && tensor.dtype() == kept;
+                let tensor = tensor.filter(fits).ok_or_else(|| {
+                    let (shape, at) = (shown_shape(shape), path.display());
                     TrainError::Input(format!(
-                        "{at}: there is no `{name}`, {dtype} of shape {shape}"
+                        "{at}: there is no `{name}`, {kept} of shape {shape}"
                     ))
-                })
+                })?;
+                self.optimizer.hold(tensor.reshaped(&[tensor.len()]))
             };
-            let kept = self.optimizer.dtype;
-            let name =
-                if weight.dtype == kept { weight.name.to_string() } else { master(&weight.name) };
-            let value = take(name, &weight.shape, kept)?;
-            let states = self
-                .optimizer
-                .state
-                .iter()
-                .map(|state| take(state_name(state, &weight.name), &weight.shape, kept));
-            restored.push((value, states.collect::<Result<Vec<_>, _>>()?));
+            let names = weight.names(&self.optimizer).into_iter();
+            restored.push(names.map(take).collect::<Result<Vec<Held>, TrainError>>()?);
         }
-        for (weight, (value, states)) in self.weights.iter_mut().zip(restored) {
-            (weight.value, weight.state) = (value, states);
+        for (weight, held) in self.weights.iter_mut().zip(restored) {
+            weight.restore(held);
+        }
+        if let (Some(scaling), Some(state)) = (&mut self.scaling, state.scaling) {
+            scaling.restore(state);
         }
         (self.step, self.cursor) = (state.step, state.cursor);
         Ok(())
@@ -190,116 +203,128 @@ impl Session {
     /// # Errors
     /// What the system says.
     pub fn save(&self) -> Result<PathBuf, TrainError> {
+        self.whole()?;
         let mut tensors = BTreeMap::new();
-        for weight in &self.weights {
-            let whole = |vector: &Tensor| vector.reshaped(&weight.shape);
-            tensors.insert(weight.name.to_string(), weight.for_program());
-            if weight.dtype != self.optimizer.dtype {
-                tensors.insert(master(&weight.name), whole(&weight.value));
-            }
-            for (state, vector) in self.optimizer.state.iter().zip(&weight.state) {
-                tensors.insert(state_name(state, &weight.name), whole(vector));
-            }
-        }
+        self.weights.iter().for_each(|weight| weight.save(&self.optimizer, &mut tensors));
+        let (step, cursor) = (self.step, self.cursor);
         let settings = self.config.settings.clone();
-        let state = State { step: self.step, cursor: self.cursor, settings, tensors };
+        let scaling = self.scaling.as_ref().map(Scaling::state);
+        let state = State { step, cursor, scaling, settings, tensors };
         state.write(&self.config.checkpoint.folder, self.config.checkpoint.keep)
     }
 
-    /// Takes a step. An error leaves the weights as they were.
+    /// Whether an update that failed has overwritten weights.
+    fn whole(&self) -> Result<(), TrainError> {
+        let Some(lost) = self.weights.iter().find(|weight| weight.is_lost()) else { return Ok(()) };
+        Err(TrainError::Input(format!(
+            "a step that failed has overwritten `{}`: resume from a checkpoint",
+            lost.name
+        )))
+    }
+
+    /// Takes a step. After an error of the optimizer, which updates weights in place, only [`Session::resume`] goes on; any other error
+    /// leaves the weights as they were.
     ///
     /// # Errors
     /// Data that does not fit; a trap; a number that is not finite.
     pub fn step(&mut self) -> Result<Step, TrainError> {
+        self.whole()?;
         let begin = Instant::now();
         let (step, mut cursor) = (self.step + 1, self.cursor);
         let batch = self.data.next(&mut cursor, step)?;
         check(&self.config, self.memory.as_ref(), (step, &batch.dims))?;
-        let mut given: BTreeMap<Name, Tensor> = batch.values.into_iter().collect();
-        let named = self.weights.iter().map(|w| (w.name.clone(), w.for_program()));
-        given.extend(named);
-        let random = self.config.random.iter();
-        let state =
-            |it: &RandomConfig| (it.parameter.value.clone(), random::state(self.config.seed, step));
-        given.extend(random.map(state));
-        let arguments = self.parameters.iter().map(|name| {
-            Value::Tensor(given.remove(name).expect("invariant: a parameter is a weight or data"))
-        });
-        let result = self.adjoint.call(step, arguments.collect())?;
+        let mut given: BTreeMap<Name, Argument> = BTreeMap::new();
+        let mut give = |name: Name, tensor| {
+            given.insert(name, Argument::Value(Value::Tensor(tensor)));
+        };
+        batch.values.into_iter().for_each(|(name, tensor)| give(name, tensor));
+        if let Some(random) = &self.config.random {
+            give(random.parameter.value.clone(), random::state(self.config.seed, step));
+        }
+        for weight in &self.weights {
+            let held = weight.for_program(&self.optimizer)?;
+            given.insert(weight.name.clone(), Argument::Held(held));
+        }
+        let arguments = self
+            .parameters
+            .iter()
+            .map(|name| given.remove(name).expect("invariant: a parameter is a weight or data"));
+        let scale = self.scaling.iter().map(|scaling| Argument::Value(scaling.argument()));
+        let result = self.adjoint.call(step, arguments.chain(scale).collect())?;
         let (loss, gradients) = parts(result);
         let not_finite = |what: String| TrainError::NotFinite { step, what };
         if !loss.is_finite() {
             return Err(not_finite(format!("the loss is {loss}")));
         }
-        for (weight, gradient) in self.weights.iter().zip(&gradients) {
-            if let Some(why) = first_not_finite(gradient) {
-                return Err(not_finite(format!("the gradient of `{}`: {why}", weight.name)));
-            }
-        }
-        let gradient_norm = global_norm(&gradients);
-        if !gradient_norm.is_finite() {
-            return Err(not_finite(format!("the norm of the gradients is {gradient_norm}")));
-        }
         let rate = self.config.optimizer.schedule.rate(step);
-        let factor =
-            self.config.optimizer.clip.map_or(1.0, |most| clip_factor(gradient_norm, most));
-        let mut updated = Vec::new();
-        for (weight, gradient) in self.weights.iter().zip(gradients) {
-            let gradient = scaled(gradient, factor, self.optimizer.dtype);
-            let (value, state) =
-                self.optimizer.step((step, rate), (&weight.value, gradient), &weight.state)?;
-            for tensor in std::iter::once(&value).chain(&state) {
-                if let Some(why) = first_not_finite(&tensor.reshaped(&weight.shape)) {
-                    let name = &weight.name;
-                    return Err(not_finite(format!("the optimizer's result for `{name}`: {why}")));
-                }
+        let loss_scale = self.scaling.as_ref().map(|scaling| scaling.state().scale);
+        let skipped = self.overflow(&gradients);
+        let gradient_norm = match (&skipped, &mut self.scaling) {
+            (Some(why), None) => return Err(not_finite(why.clone())),
+            (Some(why), Some(scaling)) => {
+                scaling.shrink(step, why)?;
+                f64::INFINITY
             }
-            updated.push((value, state));
-        }
-        for (weight, (value, state)) in self.weights.iter_mut().zip(updated) {
-            (weight.value, weight.state) = (value, state);
-        }
+            (None, _) => self.update(step, rate, gradients)?,
+        };
         (self.step, self.cursor) = (step, cursor);
-        let epoch = cursor.epoch;
-        Ok(Step { step, epoch, loss, gradient_norm, rate, dims: batch.dims, time: begin.elapsed() })
+        let (epoch, dims, time) = (cursor.epoch, batch.dims, begin.elapsed());
+        Ok(Step { step, epoch, loss, gradient_norm, rate, dims, time, loss_scale, skipped })
     }
-}
 
-impl Weight {
-    fn new(
-        name: Name,
-        value: &Tensor,
-        optimizer: &Optimizer,
-        config: &Config,
-    ) -> Result<Self, TrainError> {
-        let (dtype, shape, kept) = (value.dtype(), value.shape().to_vec(), optimizer.dtype);
-        if kept.size() < dtype.size() {
-            let message = format!(
-                "the optimizer computes in {kept}, in which the weight `{name}` of {dtype} would lose digits"
-            );
-            return Err(ConfigError::new(config.optimizer.name.span, message).into());
+    /// The first gradient that is not finite, and why.
+    fn overflow(&self, gradients: &[Tensor]) -> Option<String> {
+        let mut all = self.weights.iter().zip(gradients);
+        all.find_map(|(weight, gradient)| {
+            let why = first_not_finite(gradient)?;
+            Some(format!("the gradient of `{}`: {why}", weight.name))
+        })
+    }
+
+    /// Changes the weights by finite gradients, and gives their norm without the loss scale.
+    fn update(&mut self, step: u64, rate: f64, gradients: Vec<Tensor>) -> Result<f64, TrainError> {
+        let kept = self.optimizer.dtype;
+        let gradients: Vec<Tensor> = match &self.scaling {
+            Some(scaling) => gradients.iter().map(|it| scaling.unscaled(it, kept)).collect(),
+            None => gradients,
+        };
+        let norm = global_norm(&gradients);
+        if !norm.is_finite() {
+            let what = format!("the norm of the gradients is {norm}");
+            return Err(TrainError::NotFinite { step, what });
         }
-        if let Some(why) = first_not_finite(value) {
-            return Err(TrainError::Input(format!("the weight `{name}` begins wrong: {why}")));
+        let factor = self.config.optimizer.clip.map_or(1.0, |most| clip_factor(norm, most));
+        let skipped = self.scaling.as_ref().map_or(0, |scaling| scaling.state().skipped);
+        for (weight, gradient) in self.weights.iter_mut().zip(gradients) {
+            let gradient = scaled(gradient, factor, kept);
+            weight.update(&self.optimizer, (step, step - skipped, rate), gradient)?;
         }
-        let zeros = Tensor::full(kept, &[value.len()], Number::Float(0.0));
-        let state = vec![zeros; optimizer.state.len()];
-        let value = value.reshaped(&[value.len()]).cast(kept);
-        Ok(Self { name, dtype, shape, value, state })
-    }
-
-    /// As the program takes it, rounded once.
-    fn for_program(&self) -> Tensor {
-        self.value.cast(self.dtype).reshaped(&self.shape)
+        self.scaling.iter_mut().for_each(Scaling::grow);
+        Ok(norm)
     }
 }
 
-fn master(weight: &Name) -> String {
-    format!("master.{weight}")
-}
-
-fn state_name(state: &Name, weight: &Name) -> String {
-    format!("optimizer.{state}.{weight}")
+/// The scale of the loss of an adjoint whose last parameter it is.
+fn scaling_of(
+    mixed: &MixedConfig,
+    program: &Program,
+    adjoint: &Name,
+    weights: &[Weight],
+) -> Result<Scaling, ConfigError> {
+    let wrong = |what: String| {
+        let message =
+            format!("{what} is f64, and `[mixed]` rounds products of f32: leave the table out");
+        ConfigError::new(mixed.dtype.span, message)
+    };
+    if let Some(weight) = weights.iter().find(|weight| weight.dtype == DType::F64) {
+        return Err(wrong(format!("the weight `{}`", weight.name)));
+    }
+    let function = program.module.function(adjoint).expect("invariant: it was made");
+    let seed = function.lambda.params.last().expect("invariant: the last one is the scale");
+    match function.param_annotation(*seed).as_tensor().and_then(|tensor| tensor.dtype) {
+        Some(DType::F64) => Err(wrong("the loss".to_owned())),
+        dtype => Ok(Scaling::new(mixed, dtype.unwrap_or(DType::F32))),
+    }
 }
 
 /// A gradient as a vector of the dtype of the optimizer, multiplied in f64 and rounded once.

@@ -185,6 +185,17 @@ impl Tensor {
         Ok(Self { shape: shape.into(), written, ..self.clone() })
     }
 
+    /// The same memory under another shape of as many elements.
+    ///
+    /// # Errors
+    /// When the shape has another number of elements.
+    pub fn viewed(self, shape: &[i64]) -> Result<Self, String> {
+        if dense_bytes(self.dtype, shape) != dense_bytes(self.dtype, &self.shape) {
+            return Err(format!("a tensor of shape {:?} has no view of {shape:?}", self.shape));
+        }
+        Ok(Self { shape: shape.into(), ..self })
+    }
+
     /// A tensor of f32.
     ///
     /// # Errors

@@ -84,7 +84,7 @@ fn trained(
 
 /// Progress for people, and each step for tools.
 fn tell(step: &Step, config: &Config, terminal: &mut Terminal) -> Result<(), Failure> {
-    let line = format!(
+    let mut line = format!(
         "step {} of {}: loss {}, gradient norm {}, rate {}",
         step.step,
         config.steps,
@@ -92,8 +92,13 @@ fn tell(step: &Step, config: &Config, terminal: &mut Terminal) -> Result<(), Fai
         number(step.gradient_norm),
         number(step.rate)
     );
+    if let Some(scale) = step.loss_scale {
+        line += &format!(", loss scale {}", number(f64::from(scale)));
+    }
     let is_told = step.step == 1 || step.step == config.steps;
-    if is_told || step.step.is_multiple_of(config.report) {
+    if let Some(why) = &step.skipped {
+        terminal.note(&format!("{line}; no weight is changed: {why}"));
+    } else if is_told || step.step.is_multiple_of(config.report) {
         terminal.note(&line);
     }
     terminal.doing(line);

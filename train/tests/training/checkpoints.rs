@@ -154,6 +154,28 @@ fn a_number_that_is_not_finite_ends_the_run() {
     assert_eq!(why, "step 1: the gradient of `p`: element [0] is inf");
 }
 
+/// An optimizer that fails has overwritten weights: nothing goes on with them, and no checkpoint is written of them.
+#[test]
+fn after_a_failed_update_only_a_checkpoint_goes_on() {
+    let folder = Folder::new();
+    folder.edit("name = \"adamw\"", "name = \"own\"\nfile = \"own.rx\"");
+    let own = "def own(p: Tensor((\"n\",), \"f32\"), g: Tensor((\"n\",), \"f32\"), step: Tensor((), \"f32\")):\n    \
+               return divide(p, subtract(const(6.0, \"f32\"), step))\n";
+    folder.write("own.rx", own);
+    let mut session = folder.session().expect("it is prepared");
+    let run = |session: &mut relax_train::Session| {
+        session.run(&mut |_| std::ops::ControlFlow::Continue(()))
+    };
+    let error = run(&mut session).expect_err("it divides by 0");
+    assert!(matches!(error, TrainError::NotFinite { step: 6, .. }), "{error}");
+    let lost = "a step that failed has overwritten `embedding`: resume from a checkpoint";
+    assert_eq!(refusal(session.step()), lost);
+    assert_eq!(refusal(session.save()), lost);
+    session.resume(&folder.checkpoint(5)).expect("it was written before");
+    assert_eq!(session.steps(), 5);
+    assert!(matches!(run(&mut session), Err(TrainError::NotFinite { step: 6, .. })));
+}
+
 /// The state after a failed step is that before it, and the last checkpoint stays.
 #[test]
 fn the_last_checkpoint_stays_after_a_failure() {

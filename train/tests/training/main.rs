@@ -3,6 +3,7 @@
 mod budgets;
 mod checkpoints;
 mod folder;
+mod mixed;
 mod random;
 mod refusals;
 

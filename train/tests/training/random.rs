@@ -6,7 +6,7 @@ use ndarray::{ArrayD, IxDyn};
 use relax_semantics::tensor::Tensor;
 use relax_syntax::dtype::DType;
 
-/// Two dropouts with one state.
+/// Dropouts with one state.
 const PROGRAM: &str = r#"
 def main(
     x: Tensor(("n", 8), "f32"), rng: Tensor((4,), "u32"), w: Tensor((8, 16), "f32"), v: Tensor((16, 16), "f32"),
@@ -15,7 +15,9 @@ def main(
     h1 = dropout(square(matmul(x, w)), 0.5, rng)[0]
     h2 = dropout(square(matmul(h1, v)), 0.25, rng, stream=1)[0]
     h3 = dropout(square(matmul(h2, v)), 0.25, rng, stream=2)[0]
-    return sum(square(h3))
+    h4 = dropout(abs(matmul(h3, v)), 0.25, rng, stream=3)[0]
+    h5 = dropout(abs(matmul(h4, v)), 0.25, rng, stream=4)[0]
+    return sum(square(h5))
 "#;
 
 const CONFIG: &str = r#"
@@ -34,7 +36,7 @@ rate = 0.01
 [data]
 files = "x.npz"
 batch = "n"
-batch_size = [5, 8, 1]
+batch_size = [5, 61, 1]
 [checkpoint]
 folder = "out"
 "#;
@@ -46,7 +48,7 @@ fn folder() -> Folder {
     folder.write("model.rx", PROGRAM);
     folder.write("train.toml", CONFIG);
     let element = |index: IxDyn| ((index[0] * 7 + index[1] * 3) % 11) as f64 / 11.0;
-    let values = ArrayD::from_shape_fn(IxDyn(&[17, 8]), element);
+    let values = ArrayD::from_shape_fn(IxDyn(&[67, 8]), element);
     folder.tensors("x.npz", &[("x", Tensor::from_floats(DType::F32, values))]);
     folder
 }
@@ -76,7 +78,7 @@ fn an_interrupted_run_draws_the_same_bits() {
 fn steps_draw_other_bits() {
     let folder = folder();
     folder.edit("rate = 0.01", "rate = 0.0\nparameters = { decay = 0.0 }");
-    folder.edit("batch_size = [5, 8, 1]", "batch_size = 17\nshuffle = false");
+    folder.edit("batch_size = [5, 61, 1]", "batch_size = 67\nshuffle = false");
     let (_, losses) = folder.train(None, STEPS).expect("it trains");
     let mut sorted = losses.clone();
     sorted.sort_by(f64::total_cmp);
