@@ -58,7 +58,7 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
         let mut updates =
             Updates::of((module, context.checked), &function.name, body, params, is_adjoint);
         updates.body(body, &mut made);
-        updated += updates.updated;
+        updated += updates.updated.len();
         others += updates.others;
     }
     let replaced = made.known.into_keys().map(|(name, _)| name).collect();
@@ -103,8 +103,8 @@ struct Updates<'m> {
     /// Variables of which the only use may overwrite them.
     free: BTreeSet<VarId>,
     is_adjoint: bool,
-    /// Donated parameters that are overwritten.
-    updated: usize,
+    /// Donated parameters that are overwritten, in one branch at least.
+    updated: BTreeSet<VarId>,
     /// Other tensors that are.
     others: usize,
 }
@@ -123,7 +123,7 @@ impl<'m> Updates<'m> {
         let free = params.iter().filter(is_free).copied().collect();
         let annotations = &checked.annotations[function];
         let left = &checked.left_in(function).vars;
-        let (updated, others) = (0, 0);
+        let (updated, others) = (BTreeSet::new(), 0);
         Self { module, annotations, left, uses, params, free, is_adjoint, updated, others }
     }
 
@@ -172,7 +172,7 @@ impl<'m> Updates<'m> {
         }
         for &at in places.iter().flatten() {
             match &call.inputs[at] {
-                Atom::Var(var) if self.params.contains(var) => self.updated += 1,
+                Atom::Var(var) if self.params.contains(var) => _ = self.updated.insert(*var),
                 _ => self.others += 1,
             }
         }
