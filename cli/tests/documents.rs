@@ -7,8 +7,14 @@ use relax_corpus::requirement;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const PAGES: &[&str] =
-    &["README.md", "docs/CLI.md", "docs/ONNX.md", "docs/TRAINING.md", "docs/VERSIONS.md"];
+const PAGES: &[&str] = &[
+    "README.md",
+    "docs/CLI.md",
+    "docs/EXTENDING.md",
+    "docs/ONNX.md",
+    "docs/TRAINING.md",
+    "docs/VERSIONS.md",
+];
 const ANY_LINES: &str = "...";
 const ANY_TEXT: &str = "[..]";
 
