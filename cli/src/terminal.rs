@@ -39,6 +39,8 @@ pub(crate) struct Terminal {
     log: Option<Log>,
     /// What was shown so far.
     pub(crate) shown: Shown,
+    /// What this process would have shown, where another one shows all.
+    muted: Option<String>,
 }
 
 /// How many errors and warnings were shown.
@@ -78,13 +80,39 @@ impl Terminal {
             explained: None,
             log: reader.map(Log::new),
             shown: Shown::default(),
+            muted: None,
+        }
+    }
+
+    /// Shows nothing from now on.
+    pub(crate) fn mute(&mut self) {
+        self.muted = Some(String::new());
+    }
+
+    /// Messages that were not shown.
+    pub(crate) fn muted(&self) -> Option<String> {
+        self.muted.clone()
+    }
+
+    /// Another one of the same kind, which shows what it is given.
+    pub(crate) fn like(&self) -> Self {
+        Self {
+            out: BufWriter::new(io::stdout()),
+            format: self.format,
+            verbosity: self.verbosity,
+            color: self.color,
+            progress: None,
+            explained: None,
+            log: None,
+            shown: Shown::default(),
+            muted: None,
         }
     }
 
     /// Writes a result.
     pub(crate) fn result(&mut self, text: &str) -> Result<(), Failure> {
         self.progress = None;
-        if self.log.is_some() {
+        if self.log.is_some() || self.muted.is_some() {
             return Ok(());
         }
         self.out.write_all(text.as_bytes()).map_err(|error| Failure::stream(&error))
@@ -141,6 +169,10 @@ impl Terminal {
     /// Writes a message. When nobody reads messages, the exit code has to do.
     pub(crate) fn message(&mut self, bytes: &[u8]) {
         self.progress = None;
+        if let Some(muted) = &mut self.muted {
+            muted.push_str(&String::from_utf8_lossy(bytes));
+            return;
+        }
         // What was written before the message shall be read before it.
         let _ = self.out.flush();
         let _ = io::stderr().write_all(bytes);
@@ -161,6 +193,7 @@ impl Terminal {
     /// Shows what is being done and for how long, until the next output, where a person watches.
     pub(crate) fn doing(&mut self, what: String) {
         let is_watched = self.verbosity > Verbosity::Quiet
+            && self.muted.is_none()
             && self.format == Format::Text
             && io::stderr().is_terminal();
         if !is_watched {

@@ -3,9 +3,14 @@
 //! ([`relax_semantics::ranks`]).
 
 mod inlined;
+mod processes;
 mod shared;
+mod transport;
 
 pub use inlined::inlined;
+pub use processes::{Counts, Processes, Refused, digest, fact};
+pub use shared::Shared;
+pub use transport::{Addressed, Transport};
 
 use crate::differential::called;
 use relax_reference::{
@@ -16,30 +21,32 @@ use relax_runtime::{self as machine, HostCall, Limits, Module};
 use relax_semantics::ops::{
     self, Eval, Operator, collective_of_ranks, described_call, is_of_ranks,
 };
-use relax_semantics::ranks::{Exchange, Mesh, Place, RanRank, Rank, on_all};
+use relax_semantics::ranks::{Alike, Exchange, Mesh, Peers, Place, RanRank, on_all};
 use relax_semantics::stop::Stop;
 use relax_semantics::value::Value;
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
 use relax_syntax::dim::Dim;
-use shared::Shared;
 use std::sync::{Arc, Mutex, PoisonError};
 use thiserror::Error;
 
 /// The local program of a mesh, loaded once for each rank.
 pub struct Ranks {
     mesh: Mesh,
-    modules: Vec<OfRank>,
+    modules: Vec<OneRank>,
     /// Held by the call that runs: each machine takes part in one at a time.
     calls: Mutex<()>,
 }
 
-/// What one rank runs.
-struct OfRank {
+/// The other ranks, as one reaches them.
+type OtherRanks = Arc<dyn Peers<Shared>>;
+
+/// The local program, loaded for one rank.
+pub struct OneRank {
     module: Module,
     printed: Printed,
     /// While a call runs.
-    rank: Arc<Mutex<Option<Rank<Shared>>>>,
+    rank: Arc<Mutex<Option<OtherRanks>>>,
 }
 
 /// Why there are no ranks.
@@ -71,10 +78,7 @@ impl Ranks {
             0 => (machine::threads(0) / workers.max(1)).max(1),
             given => given,
         };
-        let load = |_| {
-            let module = Module::load_with(&bytes, Limits { threads, ..limits })?;
-            OfRank::new(module, of_operators)
-        };
+        let load = |_| OneRank::of_bytes(&bytes, Limits { threads, ..limits }, of_operators);
         let modules = (0..workers).map(load).collect::<Result<_, _>>()?;
         Ok(Self { mesh: mesh.clone(), modules, calls: Mutex::new(()) })
     }
@@ -90,35 +94,52 @@ impl Ranks {
         assert_eq!(given.len(), self.modules.len(), "invariant: one list of arguments a rank");
         let _one = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
         let given = self.modules.iter().zip(given).collect();
-        on_all(&self.mesh, given, |rank, (of_rank, arguments): (&OfRank, Vec<Value>)| {
-            let result = of_rank.call(rank, function, &arguments);
-            RanRank { result, printed: of_rank.printed.take() }
+        on_all(&self.mesh, given, |rank, (of_rank, arguments): (&OneRank, Vec<Value>)| {
+            of_rank.call(Arc::new(rank), function, &arguments)
         })
     }
 }
 
-impl OfRank {
-    fn new(mut module: Module, limits: &ops::Limits) -> Result<Self, RanksError> {
+impl OneRank {
+    /// Loads the compiled local program.
+    ///
+    /// # Errors
+    /// What the machine refuses.
+    pub fn load(
+        image: &Image,
+        limits: Limits,
+        of_operators: &ops::Limits,
+    ) -> Result<Self, RanksError> {
+        Self::of_bytes(&image.to_bytes(), limits, of_operators)
+    }
+
+    fn of_bytes(
+        bytes: &[u8],
+        limits: Limits,
+        of_operators: &ops::Limits,
+    ) -> Result<Self, RanksError> {
+        let (mut module, limits) = (Module::load_with(bytes, limits)?, of_operators);
         let (printed, rank) = (Printed::default(), Arc::new(Mutex::new(None)));
-        let own: Arc<Mutex<Option<Rank<Shared>>>> = Arc::clone(&rank);
+        let own: Arc<Mutex<Option<OtherRanks>>> = Arc::clone(&rank);
         let limited = limits.clone();
         let operators: Arc<Operators> = Arc::new(move |row: &'static Operator, call: &HostCall| {
             let rank = own.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            computed(row, call, rank.as_ref(), &limited)
+            computed(row, call, rank.as_deref(), &limited)
         });
         let registered = register_with(&mut module, limits, &printed, Some(&operators));
         registered.map_err(RanksError::Programs)?;
         Ok(Self { module, printed, rank })
     }
 
-    fn call(&self, rank: Rank<Shared>, name: &str, arguments: &[Value]) -> Result<Value, Stop> {
-        self.set(Some(rank));
+    /// Calls a function with the arguments of this rank. Calls are made one after the other.
+    pub fn call(&self, others: OtherRanks, name: &str, arguments: &[Value]) -> RanRank {
+        self.set(Some(others));
         let result = called(&self.module, name, arguments);
         self.set(None);
-        result
+        RanRank { result, printed: self.printed.take() }
     }
 
-    fn set(&self, rank: Option<Rank<Shared>>) {
+    fn set(&self, rank: Option<OtherRanks>) {
         *self.rank.lock().unwrap_or_else(PoisonError::into_inner) = rank;
     }
 }
@@ -128,7 +149,7 @@ impl OfRank {
 fn computed(
     row: &'static Operator,
     call: &HostCall,
-    rank: Option<&Rank<Shared>>,
+    rank: Option<&dyn Peers<Shared>>,
     limits: &ops::Limits,
 ) -> Option<Result<machine::Value, Stop>> {
     if !is_of_ranks(row) {
@@ -147,8 +168,8 @@ fn computed(
     }
     let place =
         Place { function: call.function.as_str().into(), span: span_to_semantics(call.span) };
-    let exchange = &mut |exchange: Exchange<Shared>| match rank {
-        Some(rank) => rank.exchange(exchange, &place),
+    let exchange = &mut |exchange: Exchange<Shared>, alike: &Alike<'_>| match rank {
+        Some(rank) => rank.exchange(exchange, alike, &place),
         None => exchange.alone(),
     };
     let result = described(row, call).and_then(|(values, out)| {

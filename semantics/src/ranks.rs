@@ -5,13 +5,19 @@
 //! all get what the ranks passed, in the order of the ranks, so results do not depend on timing. Where the ranks of a
 //! group call different collectives, or the last rank that could still call one has ended or waits, those that wait trap.
 
+mod table;
+
+pub use table::Table;
+
 use crate::interp::{Interpreter, Options};
+use crate::ops::{Described, Movement, Passed};
 use crate::stop::Stop;
 use crate::tensor::Tensor;
 use crate::value::Value;
 use relax_syntax::Name;
 use relax_syntax::ir::Module;
 use relax_syntax::span::Span;
+use std::fmt::Debug;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Ranks that one run may have.
@@ -78,18 +84,20 @@ pub struct Exchange<T = Tensor> {
     pub workers: usize,
     /// The coordinate of this rank.
     pub rank: usize,
+    /// How the result is made of what all ranks of the group pass.
+    pub movement: Movement,
     /// What it passes.
     pub tensor: T,
 }
 
-impl<T> Exchange<T> {
+impl<T: Passed> Exchange<T> {
     /// Of a run without other ranks.
     ///
     /// # Errors
     /// Where the group has more than one.
-    pub fn alone(self) -> Result<Vec<T>, Stop> {
+    pub fn alone(self) -> Result<T, Stop> {
         if self.workers == 1 {
-            return Ok(vec![self.tensor]);
+            return self.movement.result(vec![self.tensor], (1, self.rank));
         }
         let message = format!(
             "{} is called by {} ranks, and this run has one: `relax run --ranks` runs all",
@@ -99,20 +107,22 @@ impl<T> Exchange<T> {
     }
 }
 
-/// What a rank does.
-#[derive(Debug)]
-enum Status<T> {
-    Runs,
-    Waits { group: Vec<usize>, what: String, place: Place, tensor: T },
-    Gets(Result<Vec<T>, Stop>),
-    Ended,
+/// Demands of what the ranks of a group pass, in their order, that one collective takes it.
+pub type Alike<'a> = dyn Fn(&[Described]) -> Result<(), Stop> + 'a;
+
+/// The other ranks of a run, as one rank of it reaches them.
+pub trait Peers<T>: Debug + Send + Sync {
+    /// Takes part in a collective, called at `place`. What each rank passes is looked at by `alike` when all of the group are there.
+    ///
+    /// # Errors
+    /// Where it does not fit the mesh, other ranks of the group do not call it, or `alike` refuses what they pass.
+    fn exchange(&self, exchange: Exchange<T>, alike: &Alike<'_>, place: &Place) -> Result<T, Stop>;
 }
 
-/// The ranks of a run.
+/// The ranks of a run in this process.
 #[derive(Debug)]
 struct World<T> {
-    mesh: Mesh,
-    status: Mutex<Vec<Status<T>>>,
+    table: Mutex<Table<T>>,
     changed: Condvar,
 }
 
@@ -123,46 +133,34 @@ pub struct Rank<T = Tensor> {
     worker: usize,
 }
 
+impl<T: Passed + Debug + Send + Sync> Peers<T> for Rank<T> {
+    fn exchange(&self, exchange: Exchange<T>, alike: &Alike<'_>, place: &Place) -> Result<T, Stop> {
+        let (movement, of) = (exchange.movement, (exchange.workers, exchange.rank));
+        let parts = self.met(exchange, place)?;
+        let described: Vec<Described> = parts.iter().map(Described::of).collect();
+        alike(&described)?;
+        movement.result(parts, of)
+    }
+}
+
 impl<T: Clone> Rank<T> {
-    /// Takes part in a collective, called at `place`.
-    ///
-    /// # Errors
-    /// Where it does not fit the mesh, or other ranks of the group do not call it.
-    pub fn exchange(&self, exchange: Exchange<T>, place: &Place) -> Result<Vec<T>, Stop> {
-        let Exchange { what, mesh, mesh_dim, workers, rank, tensor } = exchange;
-        let own = &self.world.mesh;
-        let fits = own.name == mesh
-            && own.extents.get(mesh_dim) == Some(&workers)
-            && own.coordinates(self.worker)[mesh_dim] == rank;
-        if !fits {
-            let message = format!(
-                "{what} is of rank {rank} of {workers} along axis {mesh_dim} of \"{mesh}\"; this is worker {} of \"{}\" \
-                 with the extents {:?}",
-                self.worker, own.name, own.extents
-            );
-            return Err(Stop::trap("ranks/mesh", message));
-        }
-        let group = own.group(self.worker, mesh_dim);
-        let place = place.clone();
-        let mut status = self.world.lock();
-        status[self.worker] = Status::Waits { group: group.clone(), what, place, tensor };
-        meet(&mut status, &group);
-        give_up(&mut status);
+    /// What all ranks of the group pass, once they are there.
+    fn met(&self, exchange: Exchange<T>, place: &Place) -> Result<Vec<T>, Stop> {
+        let mut table = self.world.lock();
+        table.wait(self.worker, exchange, place)?;
         self.world.changed.notify_all();
         loop {
-            if let Status::Gets(_) = status[self.worker] {
-                let got = std::mem::replace(&mut status[self.worker], Status::Runs);
-                let Status::Gets(result) = got else { unreachable!("it was looked at") };
-                return result;
+            if let Some(met) = table.take(self.worker) {
+                return met;
             }
-            status = self.world.changed.wait(status).unwrap_or_else(PoisonError::into_inner);
+            table = self.world.changed.wait(table).unwrap_or_else(PoisonError::into_inner);
         }
     }
 }
 
 impl<T> World<T> {
-    fn lock(&self) -> MutexGuard<'_, Vec<Status<T>>> {
-        self.status.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Table<T>> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -171,87 +169,8 @@ struct Ends<T>(Rank<T>);
 
 impl<T> Drop for Ends<T> {
     fn drop(&mut self) {
-        let mut status = self.0.world.lock();
-        status[self.0.worker] = Status::Ended;
-        give_up(&mut status);
+        self.0.world.lock().end(self.0.worker);
         self.0.world.changed.notify_all();
-    }
-}
-
-/// Completes the collective of a group when every rank of it waits there.
-fn meet<T: Clone>(status: &mut [Status<T>], group: &[usize]) {
-    let mut parts = Vec::new();
-    for &worker in group {
-        match &status[worker] {
-            Status::Waits { group: other, what, place, tensor } if other == group => {
-                parts.push((worker, what.clone(), place.clone(), tensor.clone()));
-            }
-            _ => return,
-        }
-    }
-    let (_, first, ..) = &parts[0];
-    let differs = parts.iter().find(|(_, what, ..)| what != first);
-    for &worker in group {
-        let result = match differs {
-            None => Ok(parts.iter().map(|(.., tensor)| tensor.clone()).collect()),
-            Some(other) => Err(mismatch(&parts[0], other)),
-        };
-        status[worker] = Status::Gets(result);
-    }
-}
-
-type Part<T> = (usize, String, Place, T);
-
-fn mismatch<T>((a, of_a, at_a, _): &Part<T>, (b, of_b, at_b, _): &Part<T>) -> Stop {
-    let message = format!("rank {a} calls {of_a}, rank {b} of its group calls {of_b}");
-    at_both("ranks/mismatch", message, at_a, (*b, at_b))
-}
-
-fn at_both(id: &str, message: String, own: &Place, (other, place): (usize, &Place)) -> Stop {
-    let Stop::Trap(mut trap) = Stop::trap(id, message) else { unreachable!("it is a trap") };
-    (trap.span, trap.function) = (own.span, Some(own.function.clone()));
-    trap.places.push((place.span, format!("rank {other} is here")));
-    Stop::Trap(trap)
-}
-
-/// Where no rank runs, those that wait can never go on.
-fn give_up<T>(status: &mut [Status<T>]) {
-    if status.iter().any(|status| matches!(status, Status::Runs | Status::Gets(_))) {
-        return;
-    }
-    let stops: Vec<(usize, Stop)> = status.iter().enumerate().filter_map(stuck(status)).collect();
-    for (worker, stop) in stops {
-        status[worker] = Status::Gets(Err(stop));
-    }
-}
-
-/// Why a rank that waits does not go on.
-fn stuck<T>(all: &[Status<T>]) -> impl Fn((usize, &Status<T>)) -> Option<(usize, Stop)> {
-    move |(worker, status)| {
-        let Status::Waits { group, what, place, .. } = status else { return None };
-        let absent = group.iter().find_map(|&other| match &all[other] {
-            Status::Waits { group: its, what, place, .. } if its != group => {
-                Some((other, Some((what, place))))
-            }
-            Status::Ended => Some((other, None)),
-            _ => None,
-        });
-        let stop = match absent {
-            Some((other, Some((its, at)))) => {
-                let message = format!(
-                    "deadlock: rank {worker} waits in {what}, rank {other} of its group waits in {its} of another group"
-                );
-                at_both("ranks/deadlock", message, place, (other, at))
-            }
-            Some((other, None)) => {
-                let message = format!(
-                    "rank {worker} waits in {what}, and rank {other} of its group has ended"
-                );
-                at_both("ranks/deadlock", message, place, (worker, place))
-            }
-            None => return None,
-        };
-        Some((worker, stop))
     }
 }
 
@@ -279,6 +198,7 @@ pub fn run(
     options: &Options,
 ) -> Result<Vec<RanRank>, Stop> {
     on_all(mesh, arguments, |rank: Rank, arguments| {
+        let rank: Arc<dyn Peers<Tensor>> = Arc::new(rank);
         let options = Options { rank: Some(rank), ..options.clone() };
         let mut interpreter = Interpreter::new(module, options);
         let result = interpreter.call(function, arguments);
@@ -303,8 +223,8 @@ pub fn on_all<T: Send, G: Send, R: Send>(
         return Err(Stop::Unsupported(message));
     };
     assert_eq!(given.len(), workers, "invariant: every worker is given something");
-    let status = (0..workers).map(|_| Status::Runs).collect();
-    let world = World { mesh: mesh.clone(), status: Mutex::new(status), changed: Condvar::new() };
+    let table = Mutex::new(Table::new(mesh.clone(), workers));
+    let world = World { table, changed: Condvar::new() };
     let (world, run) = (Arc::new(world), &run);
     let start = |(worker, given): (usize, G)| {
         let rank = || Rank { world: Arc::clone(&world), worker };

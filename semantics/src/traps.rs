@@ -197,6 +197,11 @@ pub static TRAPS: &[TrapInfo] = &[
         "The shard of rank i of n rows over p ranks has `min(max(n - i * c, 0), c)` rows, with `c = ceildiv(n, p)`. The ranks returned others.",
     ),
     trap(
+        "ranks/timeout",
+        "a rank that the others wait for in vain",
+        "Ranks are processes of their own (`relax run --mpi`), and one of them did not come to a collective, or to its end, within `--rank-timeout`. It computes for longer than that, or it hangs. All ranks end.",
+    ),
+    trap(
         "return/dim",
         "a result has another dim than declared",
         "What is declared after `->` is checked when the function returns, wherever deduction could not decide it. A dim of the value differs from the declared one, or the declared one has no value.",

@@ -52,6 +52,24 @@ pub fn run_by(
         Ok(ran) => ran,
         Err(stop) => return stopped(stop),
     };
+    results(plan, ran)
+}
+
+/// The same on one rank, whose others run elsewhere: `call` runs it with its arguments, and gives what came of all ranks to one of
+/// them.
+pub fn run_one(
+    function: &Function,
+    plan: &Plan,
+    (arguments, rank): (&[Value], usize),
+    call: impl FnOnce(Result<Vec<Value>, Stop>) -> Option<Vec<RanRank>>,
+) -> Option<Ran> {
+    let given = global_values(function, plan, arguments)
+        .and_then(|values| shards_of(plan, (arguments, &values), rank));
+    call(given).map(|ran| results(plan, ran))
+}
+
+/// The result of all ranks.
+fn results(plan: &Plan, ran: Vec<RanRank>) -> Ran {
     let lines = ran
         .iter()
         .enumerate()
@@ -92,6 +110,13 @@ fn bound(function: &Function, arguments: &[Value]) -> BTreeMap<Name, i64> {
 
 /// The arguments of each rank.
 fn shards(function: &Function, plan: &Plan, arguments: &[Value]) -> Result<Vec<Vec<Value>>, Stop> {
+    let values = global_values(function, plan, arguments)?;
+    let workers: usize = plan.axes.mesh.extents.iter().product();
+    (0..workers).map(|worker| shards_of(plan, (arguments, &values), worker)).collect()
+}
+
+/// The values of the symbolic dims that the local program takes.
+fn global_values(function: &Function, plan: &Plan, arguments: &[Value]) -> Result<Vec<i64>, Stop> {
     if arguments.len() != plan.params.len() {
         let message = format!(
             "`{}` takes {} arguments, found {}",
@@ -102,28 +127,33 @@ fn shards(function: &Function, plan: &Plan, arguments: &[Value]) -> Result<Vec<V
         return Err(Stop::trap("boundary/arguments", message));
     }
     let values = bound(function, arguments);
-    let workers = plan.axes.mesh.extents.iter().product();
-    let of_rank = |worker: usize| {
-        let at = plan.axes.mesh.coordinates(worker);
-        let mut world: Vec<i64> =
-            at.iter().map(|&rank| i64::try_from(rank).unwrap_or(i64::MAX)).collect();
-        for name in global_dims(function) {
-            let unbound =
-                || Stop::trap("boundary/dim", format!("no argument binds the dim `{name}`"));
-            world.push(*values.get(&name).ok_or_else(unbound)?);
-        }
-        let mut given = vec![Value::Shape(world)];
-        for (value, layout) in arguments.iter().zip(&plan.params) {
-            given.push(match (value, layout) {
-                (Value::Tensor(tensor), Some(layout)) => {
-                    Value::Tensor(shard(tensor, layout, &at, plan)?)
-                }
-                (value, _) => value.clone(),
-            });
-        }
-        Ok(given)
+    let value = |name: Name| {
+        let unbound = || Stop::trap("boundary/dim", format!("no argument binds the dim `{name}`"));
+        values.get(&name).copied().ok_or_else(unbound)
     };
-    (0..workers).map(of_rank).collect()
+    global_dims(function).into_iter().map(value).collect()
+}
+
+/// The arguments of one rank.
+fn shards_of(
+    plan: &Plan,
+    (arguments, values): (&[Value], &[i64]),
+    worker: usize,
+) -> Result<Vec<Value>, Stop> {
+    let at = plan.axes.mesh.coordinates(worker);
+    let mut world: Vec<i64> =
+        at.iter().map(|&rank| i64::try_from(rank).unwrap_or(i64::MAX)).collect();
+    world.extend(values);
+    let mut given = vec![Value::Shape(world)];
+    for (value, layout) in arguments.iter().zip(&plan.params) {
+        given.push(match (value, layout) {
+            (Value::Tensor(tensor), Some(layout)) => {
+                Value::Tensor(shard(tensor, layout, &at, plan)?)
+            }
+            (value, _) => value.clone(),
+        });
+    }
+    Ok(given)
 }
 
 /// The part of a tensor that a worker has.

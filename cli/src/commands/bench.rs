@@ -55,6 +55,8 @@ fn as_run(args: &BenchArgs) -> RunArgs {
         random: true,
         output: None,
         ranks: None,
+        mpi: false,
+        rank_timeout: None,
         max_memory: args.max_memory.clone(),
         max_steps: None,
         lock_step: false,

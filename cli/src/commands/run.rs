@@ -3,6 +3,7 @@
 mod arguments;
 mod compiled;
 mod output;
+mod processes;
 mod ranks;
 
 use super::calls::Calls;
@@ -21,6 +22,7 @@ pub(super) use compiled::{
     signatures, target, toolchain, unloadable,
 };
 pub(super) use output::collect;
+use relax_driver::ranks::Processes;
 use relax_driver::{backend, sizes};
 use relax_program::frontend::{Program, Ran, RunOptions, run as interpret};
 use relax_rewrite::pass::Device;
@@ -36,16 +38,34 @@ use std::sync::Arc;
 pub(super) fn run(args: &RunArgs, terminal: &mut Terminal) -> Outcome {
     is_built(args.backend)?;
     ranks::refuse(args)?;
+    if args.mpi {
+        return processes::run(args, terminal);
+    }
+    let on = args.ranks.map_or(On::One, |ranks| On::Threads(ranks.get()));
+    run_on(args, &on, terminal)
+}
+
+/// Who runs a function.
+enum On {
+    /// This process, without a mesh.
+    One,
+    /// All ranks of a mesh of so many workers, in this process.
+    Threads(usize),
+    /// All ranks of a mesh, each in a process.
+    Processes(Arc<Processes>),
+}
+
+fn run_on(args: &RunArgs, on: &On, terminal: &mut Terminal) -> Outcome {
     let kind = kind_of(&args.file)?;
     if kind != FileKind::Model {
         args.model.refuse()?;
     }
     if kind == FileKind::Module {
         refuse_module(args)?;
-        if args.ranks.is_some() {
-            return Err(Failure::usage(
-                "--ranks: a module file has code for one rank; give the program",
-            ));
+        if !matches!(on, On::One) {
+            let flag = ranks::flag(args);
+            let message = format!("{flag}: a module file has code for one rank; give the program");
+            return Err(Failure::usage(message));
         }
         return compiled::run_file(args, terminal);
     }
@@ -56,17 +76,17 @@ pub(super) fn run(args: &RunArgs, terminal: &mut Terminal) -> Outcome {
         }
     }
     if kind == FileKind::Model {
-        return imported(args, terminal);
+        return imported(args, on, terminal);
     }
     let Some(program) = load_text(&args.file, terminal)? else { return Ok(Exit::Wrong) };
     if args.backend == Device::Cpu {
         terminal.doing(format!("compiling {}", args.file.display()));
     }
-    if args.backend == Device::Interp || args.ranks.is_some() {
+    if args.backend == Device::Interp || !matches!(on, On::One) {
         let function = entry(&program.module, &args.entry)?;
         let (params, limit) = (args.params.as_deref(), size("--max-memory", &args.max_memory)?);
         let constants = constants::load(&program.module, function, params, limit)?;
-        return with_constants(args, &program, constants, terminal);
+        return with_constants(args, (&program, on), constants, terminal);
     }
     let prepared = prepare_program(args, &program, terminal)?;
     compiled::run(args, prepared, terminal)
@@ -114,28 +134,27 @@ pub(super) fn model(args: &RunArgs, terminal: &mut Terminal) -> Result<Option<Mo
 }
 
 /// Imports a model and runs it.
-fn imported(args: &RunArgs, terminal: &mut Terminal) -> Outcome {
+fn imported(args: &RunArgs, on: &On, terminal: &mut Terminal) -> Outcome {
     let Some(model) = model(args, terminal)? else { return Ok(Exit::Wrong) };
     let Model { args, program, constants } = model;
     if args.backend == Device::Cpu {
         terminal.doing(format!("compiling {}", args.file.display()));
     }
-    with_constants(&args, &program, constants, terminal)
+    with_constants(&args, (&program, on), constants, terminal)
 }
 
 fn with_constants(
     args: &RunArgs,
-    program: &Program,
+    (program, on): (&Program, &On),
     constants: Constants,
     terminal: &mut Terminal,
 ) -> Outcome {
-    match (args.backend, args.ranks) {
-        (Device::Interp, _) => interpreted(args, program, constants, terminal),
-        (_, Some(ranks)) => {
-            let engine = ranks::Engine::Compiled(constants);
-            ranks::run(args, ranks.get(), (program, engine), terminal)
+    match (args.backend, on) {
+        (Device::Interp, _) => interpreted(args, (program, on), constants, terminal),
+        (_, On::Threads(_) | On::Processes(_)) => {
+            ranks::run(args, on, (program, ranks::Engine::Compiled(constants)), terminal)
         }
-        (_, None) => {
+        (_, On::One) => {
             let prepared = prepare_with(args, program, constants, terminal)?;
             compiled::run(args, prepared, terminal)
         }
@@ -144,7 +163,7 @@ fn with_constants(
 
 fn interpreted(
     args: &RunArgs,
-    program: &Program,
+    (program, on): (&Program, &On),
     constants: Constants,
     terminal: &mut Terminal,
 ) -> Outcome {
@@ -160,10 +179,10 @@ fn interpreted(
         loops: if args.lock_step { Mode::LockStep } else { Mode::Sequential },
         observer: calls.clone().map(|calls| Arc::new(calls) as Arc<dyn Observer>),
     };
-    if let Some(ranks) = args.ranks {
+    if !matches!(on, On::One) {
         let options = options.interpreter_options();
-        let engine = ranks::Engine::Interpreter(&arguments, &options);
-        return ranks::run(args, ranks.get(), (program, engine), terminal);
+        let engine = ranks::Engine::Interpreter(arguments, options);
+        return ranks::run(args, on, (program, engine), terminal);
     }
     terminal.doing(format!("running {}", args.entry));
     let ran = interpret(&program.module, &args.entry, arguments, &options);

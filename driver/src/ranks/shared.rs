@@ -14,7 +14,7 @@ const BLOCK: usize = 16 << 10;
 
 /// A tensor in memory.
 #[derive(Clone, Debug)]
-pub(super) struct Shared(pub(super) Tensor);
+pub struct Shared(pub(super) Tensor);
 
 fn size(extent: i64) -> usize {
     usize::try_from(extent).expect("invariant: the extents of a tensor are no more than its bytes")
@@ -27,8 +27,13 @@ impl Shared {
         inner * self.0.dtype().size()
     }
 
+    /// Bytes of a tensor of this dtype.
+    pub(super) fn bytes_of(&self, dims: &[i64]) -> usize {
+        dims.iter().map(|&extent| size(extent)).product::<usize>() * self.0.dtype().size()
+    }
+
     /// A tensor like this one but along an axis.
-    fn like(
+    pub(super) fn like(
         &self,
         (axis, extent): (usize, i64),
         fill: impl FnOnce(&mut [u8]),
@@ -103,7 +108,7 @@ impl Passed for Shared {
 }
 
 /// Puts into each element its reduction with another one.
-type Fold = fn(&mut [u8], &[u8]);
+pub(super) type Fold = fn(&mut [u8], &[u8]);
 
 /// An element of a tensor, as it lies in memory, with the meaning of `add`, `maximum` and `minimum`.
 trait Element: Copy {
@@ -158,7 +163,7 @@ fn single(value: f64) -> f32 {
 
 floats!(f16: f16::from_f64, bf16: bf16::from_f64, f32: single, f64: std::convert::identity);
 
-fn folding(dtype: DType, reduction: Reduction) -> Fold {
+pub(super) fn folding(dtype: DType, reduction: Reduction) -> Fold {
     macro_rules! of {
         ($type:ty) => {{
             const SIZE: usize = size_of::<$type>();

@@ -4,7 +4,7 @@ use super::{Callee, Interpreter};
 use crate::library;
 use crate::memory::Memory;
 use crate::ops::Machine;
-use crate::ranks::Exchange;
+use crate::ranks::{Alike, Exchange};
 use crate::stop::Stop;
 use crate::tensor::Tensor;
 use crate::tir::{Compiled, Options};
@@ -104,9 +104,9 @@ impl Machine for Interpreter<'_> {
         self.printed.push(text.to_owned());
     }
 
-    fn exchange(&mut self, exchange: Exchange) -> Result<Vec<Tensor>, Stop> {
+    fn exchange(&mut self, exchange: Exchange, alike: &Alike<'_>) -> Result<Tensor, Stop> {
         match &self.options.rank {
-            Some(rank) => rank.exchange(exchange, &self.place),
+            Some(rank) => rank.exchange(exchange, alike, &self.place),
             None => exchange.alone(),
         }
     }

@@ -17,7 +17,7 @@ pub use observer::{Callee, Observer};
 
 use crate::memory::Memory;
 use crate::ops::Limits;
-use crate::ranks::{Place, Rank};
+use crate::ranks::{Peers, Place};
 use crate::stop::Stop;
 use crate::tensor::Tensor;
 use crate::tir;
@@ -43,8 +43,8 @@ pub struct Options {
     pub mode: tir::Mode,
     /// Who watches calls.
     pub observer: Option<Arc<dyn Observer>>,
-    /// The rank that this run is, where there are others.
-    pub rank: Option<Rank>,
+    /// The other ranks, where there are any.
+    pub rank: Option<Arc<dyn Peers<Tensor>>>,
 }
 
 /// A run of a module.

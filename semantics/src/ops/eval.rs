@@ -2,7 +2,7 @@
 
 use super::{Infer, Operator};
 use crate::memory::Memory;
-use crate::ranks::Exchange;
+use crate::ranks::{Alike, Exchange};
 use crate::stop::Stop;
 use crate::tensor::Tensor;
 use crate::value::Value;
@@ -98,11 +98,11 @@ pub trait Machine {
     /// Shows a line to the user.
     fn print(&mut self, text: &str);
 
-    /// What every rank of a group passes, in the order of the ranks: a collective.
+    /// Takes part in a collective; `alike` looks at what every rank of the group passes.
     ///
     /// # Errors
     /// When this run has no other ranks, or they call something else.
-    fn exchange(&mut self, exchange: Exchange) -> Result<Vec<Tensor>, Stop> {
+    fn exchange(&mut self, exchange: Exchange, _alike: &Alike<'_>) -> Result<Tensor, Stop> {
         exchange.alone()
     }
 }

@@ -45,7 +45,9 @@ mod unary;
 pub use apply::{apply, check_constraints, described_call};
 pub use builtins::{HeapBuiltin, heap_builtin};
 pub use calls::{called_by_name, computes_by_name, is_deduced_by_name, only_checks};
-pub use distributed::{Passed, collective_of_ranks, is_of_ranks};
+pub use distributed::{
+    Combined, Described, Movement, Passed, collective_of_ranks, is_of_ranks, own_rows,
+};
 pub use elementwise::{Defined, Element, Elementwise, Formula, Layout, Partial};
 pub use eval::{Eval, Limits, Machine, undefined_read};
 pub use infer::{Infer, Obligation, Reject, normalize_axis};

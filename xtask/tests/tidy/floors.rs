@@ -33,6 +33,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("backends/cuda", 5),
     ("backends/webgpu", 5),
     ("driver", 6),
+    ("backends/mpi", 7),
     ("train", 7),
     ("corpus/fuzz", 7),
     ("cli", 8),

@@ -12,7 +12,9 @@ mod passed;
 mod ranks;
 mod sharding;
 
-pub use passed::{Passed, collective as collective_of_ranks, is_of_ranks};
+pub use passed::{
+    Combined, Described, Movement, Passed, collective as collective_of_ranks, is_of_ranks, own_rows,
+};
 
 use super::{Constraint, Effect, Literal, Traps, constraint, optional, required};
 use super::{Eval, Evaluate, Family, Infer, Kind, Machine, Operator, Param, Reject};

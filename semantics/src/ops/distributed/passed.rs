@@ -2,7 +2,7 @@
 
 use crate::ops::dims::pick;
 use crate::ops::{Eval, Limits, Operator, apply, lookup, normalize_axis};
-use crate::ranks::Exchange;
+use crate::ranks::{Alike, Exchange};
 use crate::stop::Stop;
 use crate::tensor::Tensor;
 use crate::value::Value;
@@ -38,14 +38,71 @@ pub trait Passed: Clone {
     fn reduced(parts: Vec<Self>, reduction: Reduction) -> Result<Self, Stop>;
 }
 
+/// What is known of a tensor without its elements.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Described {
+    /// The dtype of its elements.
+    pub dtype: DType,
+    /// Its dims, outermost first.
+    pub dims: Vec<i64>,
+}
+
+impl Described {
+    /// Of a tensor.
+    pub fn of(tensor: &impl Passed) -> Self {
+        Self { dtype: tensor.dtype(), dims: tensor.dims() }
+    }
+}
+
+/// How the result of a collective is made of what the ranks of a group pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Movement {
+    /// The axis along which each rank takes its shard of what every rank passes; without one it takes all.
+    pub cut: Option<usize>,
+    /// How what it takes becomes one tensor.
+    pub combined: Combined,
+}
+
+/// How tensors become one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Combined {
+    /// One after the other along an axis, in the order of the ranks.
+    Joined(usize),
+    /// Element by element, in the order of the ranks.
+    Reduced(Reduction),
+}
+
+impl Movement {
+    /// The result of a rank of `workers`.
+    ///
+    /// # Errors
+    /// Where there is no memory.
+    pub fn result<T: Passed>(
+        &self,
+        parts: Vec<T>,
+        (workers, rank): (usize, usize),
+    ) -> Result<T, Stop> {
+        let shards = |axis: usize| {
+            parts.iter().map(|part| shard(part, axis, (workers, rank))).collect::<Result<_, _>>()
+        };
+        let taken = match self.cut {
+            Some(axis) => shards(axis)?,
+            None => parts,
+        };
+        match self.combined {
+            Combined::Joined(axis) => T::joined(taken, axis),
+            Combined::Reduced(reduction) => T::reduced(taken, reduction),
+        }
+    }
+}
+
 /// Whether [`collective`] computes an operator.
 #[must_use]
 pub fn is_of_ranks(row: &Operator) -> bool {
     row.name.starts_with("spmd.")
 }
 
-/// The result of an operator of ranks, in whose operands nothing is read of `x`; what the ranks of the group pass comes from
-/// `exchange`.
+/// The result of an operator of ranks, in whose operands nothing is read of `x`; `exchange` takes part in a collective.
 ///
 /// # Errors
 /// What `exchange` says, where what other ranks pass does not fit, and where the result is larger than a tensor may be.
@@ -55,37 +112,38 @@ pub fn is_of_ranks(row: &Operator) -> bool {
 pub fn collective<T: Passed>(
     eval: &Eval,
     x: T,
-    exchange: &mut dyn FnMut(Exchange<T>) -> Result<Vec<T>, Stop>,
+    exchange: &mut dyn FnMut(Exchange<T>, &Alike<'_>) -> Result<T, Stop>,
 ) -> Result<T, Stop> {
     eval.out_tensor()?;
-    let rank_of_x = x.dims().len();
+    let own = Described::of(&x);
     let axis = |param: &str| {
-        normalize_axis(eval.int(param), rank_of_x).expect("invariant: infer checks the axis")
+        normalize_axis(eval.int(param), own.dims.len()).expect("invariant: infer checks the axis")
     };
-    let mut exchanged = |what: &[(&str, String)], alike: (Option<usize>, &'static str)| {
-        let parts = exchange(passed(eval, what, x.clone()))?;
-        check_alike(eval, &x, &parts, alike).map(|()| parts)
-    };
-    let (workers, rank) = (eval.int("num_workers"), eval.int("rank"));
-    let shards = |parts: Vec<T>, axis: usize| {
-        parts.iter().map(|part| shard(part, axis, (workers, rank))).collect::<Result<_, _>>()
-    };
+    let mut exchanged =
+        |what: &[(&str, String)], movement: Movement, alike: (Option<usize>, &'static str)| {
+            let passed = passed(eval, what, (movement, x.clone()));
+            exchange(passed, &|parts| check_alike(eval, &own, parts, alike))
+        };
     let (op_type, extent) = (|| eval.str("op_type").to_string(), || eval.int("extent").to_string());
     match eval.row.name {
-        "spmd.own_shard" => shard(&x, axis("axis"), (workers, rank)),
+        "spmd.own_shard" => {
+            shard(&x, axis("axis"), (number(eval, "num_workers"), number(eval, "rank")))
+        }
         "spmd.all_reduce" => {
-            let parts = exchanged(&[("op_type", op_type())], (None, "C3"))?;
-            T::reduced(parts, reduction(eval))
+            let movement = Movement { cut: None, combined: Combined::Reduced(reduction(eval)) };
+            exchanged(&[("op_type", op_type())], movement, (None, "C3"))
         }
         "spmd.reduce_scatter" => {
             let axis = axis("axis");
             let what = [("axis", axis.to_string()), ("op_type", op_type())];
-            T::reduced(shards(exchanged(&what, (None, "C4"))?, axis)?, reduction(eval))
+            let combined = Combined::Reduced(reduction(eval));
+            exchanged(&what, Movement { cut: Some(axis), combined }, (None, "C4"))
         }
         "spmd.all_gather" => {
             let axis = axis("axis");
             let what = [("axis", axis.to_string()), ("extent", extent())];
-            T::joined(exchanged(&what, (Some(axis), "C4"))?, axis)
+            let movement = Movement { cut: None, combined: Combined::Joined(axis) };
+            exchanged(&what, movement, (Some(axis), "C4"))
         }
         "spmd.all_to_all" => {
             let (split, concat) = (axis("split_axis"), axis("concat_axis"));
@@ -94,19 +152,32 @@ pub fn collective<T: Passed>(
                 ("concat_axis", concat.to_string()),
                 ("extent", extent()),
             ];
-            T::joined(shards(exchanged(&what, (Some(concat), "C4"))?, split)?, concat)
+            let movement = Movement { cut: Some(split), combined: Combined::Joined(concat) };
+            exchanged(&what, movement, (Some(concat), "C4"))
         }
         other => panic!("invariant: `{other}` is no operator of ranks"),
     }
 }
 
-/// The rows of a tensor that belong to a rank.
-fn shard<T: Passed>(x: &T, axis: usize, (workers, rank): (i64, i64)) -> Result<T, Stop> {
-    let extent = x.dims()[axis];
+/// The first row of an extent that belongs to a rank of `workers`, and the number of its rows.
+#[must_use]
+pub fn own_rows(extent: i64, (workers, rank): (usize, usize)) -> (i64, i64) {
+    let number = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
+    let (workers, rank) = (number(workers), number(rank));
     let rows = shard_extent(&Dim::Int(extent), workers, &Dim::Int(rank)).as_int().unwrap_or(0);
     let block = Dim::op(DimOp::CeilDiv, Dim::Int(extent), Dim::Int(workers)).as_int().unwrap_or(0);
     // An empty shard lies behind the last row.
-    x.rows(axis, rank.saturating_mul(block).min(extent), rows)
+    (rank.saturating_mul(block).min(extent), rows)
+}
+
+/// The rows of a tensor that belong to a rank.
+fn shard<T: Passed>(x: &T, axis: usize, of: (usize, usize)) -> Result<T, Stop> {
+    let (begin, rows) = own_rows(x.dims()[axis], of);
+    x.rows(axis, begin, rows)
+}
+
+fn number(eval: &Eval, param: &str) -> usize {
+    usize::try_from(eval.int(param)).unwrap_or(usize::MAX)
 }
 
 fn reduction(eval: &Eval) -> Reduction {
@@ -116,38 +187,42 @@ fn reduction(eval: &Eval) -> Reduction {
 }
 
 /// What this rank passes, with the attributes that all ranks of the group must have.
-fn passed<T>(eval: &Eval, what: &[(&str, String)], tensor: T) -> Exchange<T> {
-    let number = |param: &str| usize::try_from(eval.int(param)).unwrap_or(usize::MAX);
+fn passed<T>(
+    eval: &Eval,
+    what: &[(&str, String)],
+    (movement, tensor): (Movement, T),
+) -> Exchange<T> {
     let words: Vec<String> = what.iter().map(|(name, value)| format!("{name}={value}")).collect();
     Exchange {
         what: format!("{}({})", eval.row.name, words.join(", ")),
         mesh: eval.str("device_mesh"),
-        mesh_dim: number("mesh_dim"),
-        workers: number("num_workers"),
-        rank: number("rank"),
+        mesh_dim: number(eval, "mesh_dim"),
+        workers: number(eval, "num_workers"),
+        rank: number(eval, "rank"),
+        movement,
         tensor,
     }
 }
 
 /// Demands of what ranks passed that all have the dtype of this one, and its dims but along `axis`.
-fn check_alike<T: Passed>(
+fn check_alike(
     eval: &Eval,
-    own: &T,
-    parts: &[T],
+    own: &Described,
+    parts: &[Described],
     (axis, id): (Option<usize>, &'static str),
 ) -> Result<(), Stop> {
-    let dims = own.dims();
+    let dims = &own.dims;
     for (rank, part) in parts.iter().enumerate() {
-        let found = part.dims();
+        let found = &part.dims;
         let same = found.len() == dims.len()
-            && part.dtype() == own.dtype()
+            && part.dtype == own.dtype
             && (0..dims.len()).all(|at| found[at] == dims[at] || Some(at) == axis);
         if !same {
             let message = format!(
                 "rank {} passes {} {dims:?}, rank {rank} passes {} {found:?}",
                 eval.int("rank"),
-                own.dtype(),
-                part.dtype(),
+                own.dtype,
+                part.dtype,
             );
             return Err(eval.trap(id, message));
         }

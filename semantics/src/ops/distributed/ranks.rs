@@ -7,6 +7,7 @@
 use super::passed::collective;
 use crate::ops::dims::tensor;
 use crate::ops::{Eval, Infer, Machine, Reject};
+use crate::ranks::{Alike, Exchange};
 use crate::stop::Stop;
 use crate::value::Value;
 use relax_syntax::annotation::{Annotation, Extents, Reduction, TensorType, shard_extent};
@@ -139,12 +140,14 @@ pub(super) fn infer_all_to_all(infer: &mut Infer) -> Result<Annotation, Reject> 
 
 pub(super) fn eval_own_shard(eval: &Eval) -> Result<Value, Stop> {
     let x = eval.tensor_as_it_is("x").clone();
-    let alone = &mut |_| Err(Stop::Unsupported("a shard that others are asked for".to_owned()));
+    let alone = &mut |_: Exchange, _: &Alike<'_>| {
+        Err(Stop::Unsupported("a shard that others are asked for".to_owned()))
+    };
     collective(eval, x, alone).map(Value::Tensor)
 }
 
 /// A collective on tensors of the interpreter.
 pub(super) fn eval_collective(eval: &Eval, machine: &mut dyn Machine) -> Result<Value, Stop> {
     let x = eval.tensor("x")?.clone();
-    collective(eval, x, &mut |own| machine.exchange(own)).map(Value::Tensor)
+    collective(eval, x, &mut |own, alike| machine.exchange(own, alike)).map(Value::Tensor)
 }

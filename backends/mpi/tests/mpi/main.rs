@@ -1,0 +1,98 @@
+//! Ranks that `mpirun` starts against interpreted ranks in one process: every size of the programs of the sharding tests on every mesh,
+//! each collective for each dtype, and ranks that disagree. This program starts itself as the ranks.
+//!
+//! Without MPI nothing is tested, which `RELAX_REQUIRE_MPI=1` forbids.
+
+#[path = "../../../../driver/tests/compiled/by_hand.rs"]
+mod by_hand;
+#[path = "../../../../sharding/tests/spmd/programs.rs"]
+#[expect(dead_code, reason = "a case by its name is for other tests")]
+mod programs;
+mod worker;
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use relax_corpus::sample::Sample;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use worker::WORKER;
+
+fn main() -> ExitCode {
+    if let Ok(job) = std::env::var(WORKER) {
+        return worker::run(&job);
+    }
+    let arguments = Arguments::from_args();
+    let engine = match engine() {
+        Ok(engine) => engine,
+        Err(why) if std::env::var_os("RELAX_REQUIRE_MPI").is_some_and(|value| value == "1") => {
+            eprintln!("error: {why}, and RELAX_REQUIRE_MPI=1");
+            return ExitCode::FAILURE;
+        }
+        Err(why) => {
+            eprintln!("skipped: {why}");
+            return ExitCode::SUCCESS;
+        }
+    };
+    let mut trials = Vec::new();
+    for (mesh, ranks) in [("1", 1), ("2", 2), ("3", 3), ("4", 4), ("2, 2", 4)] {
+        let engine = engine.clone();
+        let name = format!("every_size_on_the_mesh_{}", mesh.replace(", ", "_by_"));
+        trials.push(Trial::test(name, move || {
+            passes(&engine, ranks, &format!("sizes {}", cases(mesh)))
+        }));
+    }
+    for (name, job) in [
+        ("collectives_have_the_bits_of_the_interpreter_for_each_dtype", "dtypes"),
+        ("ranks_that_disagree_stop_as_interpreted_ones_do", "disagreements"),
+        ("ranks_move_no_more_bytes_than_they_must", "counts"),
+    ] {
+        let engine = engine.clone();
+        trials.push(Trial::test(name, move || passes(&engine, 3, job)));
+    }
+    libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+/// The folder of the library, where MPI can be used.
+fn engine() -> Result<PathBuf, String> {
+    let folder = match std::env::var_os("RELAX_MPI").filter(|folder| !folder.is_empty()) {
+        Some(folder) => PathBuf::from(folder),
+        None => Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.cache/mpi"),
+    };
+    let file = folder.join("librelax_mpi.so");
+    if !file.exists() {
+        return Err(format!("{} is missing: ./setup.sh mpi builds it", file.display()));
+    }
+    let started = Command::new("mpirun").arg("--version").output();
+    started.map(|_| folder).map_err(|error| format!("mpirun: {error}"))
+}
+
+/// The numbers of the sampled cases on a mesh.
+fn cases(mesh: &str) -> String {
+    let text = format!("\"{mesh}\"");
+    let sampled = Sample::of("ranks over MPI", 5).take(programs::cases().into_iter().enumerate());
+    let on_mesh = sampled
+        .filter(|(_, case)| case.text.lines().next().is_some_and(|line| line.contains(&text)));
+    on_mesh.map(|(number, _)| number.to_string()).collect::<Vec<_>>().join(",")
+}
+
+/// Starts this program as ranks, which do a job.
+fn passes(engine: &Path, ranks: usize, job: &str) -> Result<(), Failed> {
+    let exe = std::env::current_exe().map_err(|error| error.to_string())?;
+    let output = Command::new("timeout")
+        .args(["--kill-after=5", "300", "mpirun", "-np", &ranks.to_string(), "--oversubscribe"])
+        .args(["--mca", "mpi_yield_when_idle", "1", "--bind-to", "none"])
+        .arg(exe)
+        .env(WORKER, job)
+        .env("RELAX_MPI", engine)
+        // Tests may be run by root, in a container.
+        .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
+        .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
+        .output()
+        .map_err(|error| format!("mpirun: {error}"))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    let done = String::from_utf8_lossy(&output.stdout);
+    if output.status.success() && done.contains("done: ") {
+        eprint!("{done}");
+        return Ok(());
+    }
+    Err(format!("{job} on {ranks} ranks: {}\n{done}{said}", output.status).into())
+}

@@ -1,0 +1,133 @@
+//! `relax run --mpi`: one rank of the program's mesh, in one of the processes that `mpirun` started. The first rank shows what came of
+//! all, or why they do not run; the others are silent.
+
+use super::ranks::Job;
+use super::{On, run_on};
+use crate::args::RunArgs;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::report::{finding_of_stop, show};
+use crate::terminal::Terminal;
+use relax_driver::ranks::{OneRank, Processes, Refused, digest, fact};
+use relax_program::frontend::print;
+use relax_runtime::Limits;
+use relax_runtime::file::Image;
+use relax_semantics::interp::{Interpreter, Options};
+use relax_semantics::ops;
+use relax_semantics::ranks::RanRank;
+use relax_semantics::value::Value;
+use relax_sharding::run::{Ran, run_one};
+use relax_syntax::ir::Module;
+use relax_syntax::span::Source;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// Seconds that a rank waits for others.
+const TIMEOUT: u32 = 300;
+
+pub(super) fn run(args: &RunArgs, terminal: &mut Terminal) -> Outcome {
+    let seconds = args.rank_timeout.map_or(TIMEOUT, std::num::NonZero::get);
+    let transport = relax_mpi::connect().map_err(Failure::missing)?;
+    let processes = Processes::new(transport, Duration::from_secs(seconds.into()));
+    if processes.rank() != 0 {
+        terminal.mute();
+    }
+    let processes = Arc::new(processes);
+    report_timeouts(&processes, &Source::new("ranks", ""), terminal);
+    let outcome = if args.file == Path::new("-") {
+        Err(Failure::usage("--mpi: mpirun gives the standard input to one rank only; name a file"))
+    } else {
+        run_on(args, &On::Processes(Arc::clone(&processes)), terminal)
+    };
+    if processes.has_agreed() {
+        return outcome;
+    }
+    // This rank cannot run: the others end too.
+    let why = match &outcome {
+        Err(Failure::Message { text, .. }) => text.clone(),
+        _ => terminal.muted().unwrap_or_default(),
+    };
+    match processes.agree(Err(why)) {
+        Err(Refused::Here(why)) => Err(Failure::usage(why)),
+        _ => outcome,
+    }
+}
+
+/// Shows a rank that is waited for in vain, from whichever rank waits for it.
+fn report_timeouts(processes: &Processes, source: &Source, terminal: &Terminal) {
+    let (source, terminal) = (source.clone(), Mutex::new(terminal.like()));
+    processes.on_timeout(move |stop| {
+        let mut terminal = terminal.lock().unwrap_or_else(PoisonError::into_inner);
+        let (finding, _) = finding_of_stop(stop, &source);
+        show(&mut terminal, &source, &[finding]);
+        // Nobody is left to tell of a failure.
+        let _ = terminal.finish();
+        relax_cpu::scratch::remove_all();
+    });
+}
+
+impl Job<'_> {
+    /// Runs this rank in the interpreter. The first rank gets what came of all.
+    pub(super) fn interpreted(
+        &self,
+        processes: &Arc<Processes>,
+        local: &Module,
+        mut options: Options,
+    ) -> Result<Option<Ran>, Failure> {
+        options.rank = Some(Arc::clone(processes) as _);
+        self.run(processes, |given| {
+            let mut interpreter = Interpreter::new(local, options);
+            let result = interpreter.call(&self.args.entry, given);
+            RanRank { result, printed: interpreter.printed }
+        })
+    }
+
+    /// Runs this rank compiled.
+    pub(super) fn compiled(
+        &self,
+        processes: &Arc<Processes>,
+        (image, limits): (&Image, Limits),
+        of_operators: &ops::Limits,
+    ) -> Result<Option<Ran>, Failure> {
+        let one = OneRank::load(image, limits, of_operators);
+        let one = one.map_err(|error| self.unloadable(error))?;
+        self.run(processes, |given| one.call(Arc::clone(processes) as _, &self.args.entry, &given))
+    }
+
+    fn run(
+        &self,
+        processes: &Processes,
+        call: impl FnOnce(Vec<Value>) -> RanRank,
+    ) -> Result<Option<Ran>, Failure> {
+        processes.agree(Ok(self.facts())).map_err(|refused| match refused {
+            Refused::Here(why) => Failure::usage(why),
+            // Which is said by another rank.
+            Refused::Elsewhere => Failure::Shown(Exit::Usage),
+        })?;
+        let (mesh, arguments) = (&self.plan.axes.mesh, (self.arguments, processes.rank()));
+        Ok(run_one(self.function, self.plan, arguments, |given| {
+            processes.run(mesh, || match given {
+                Ok(given) => call(given),
+                Err(stop) => RanRank { result: Err(stop), printed: Vec::new() },
+            })
+        }))
+    }
+
+    /// What all ranks have in common.
+    fn facts(&self) -> Vec<(String, String)> {
+        let numerics = format!("{:?}, {:?}", self.args.backend, self.args.numerics.chosen());
+        let mut facts = vec![
+            ("the version of relax".to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
+            ("the program".to_owned(), digest(print(&self.program.module).as_bytes())),
+            ("the function".to_owned(), self.args.entry.clone()),
+            ("the backend".to_owned(), numerics),
+        ];
+        for (number, value) in self.arguments.iter().enumerate() {
+            let param = self.function.lambda.params.get(number);
+            let name =
+                param.map_or_else(String::new, |&param| self.function.vars[param].name.to_string());
+            facts.push((format!("the argument `{name}`"), fact(value)));
+        }
+        facts
+    }
+}
