@@ -34,6 +34,10 @@ pub struct Engine {
     ),
     /// The number of pieces that are still on their way; the ranks of the first `room` of them.
     pub moved: unsafe extern "C" fn(ranks: *mut usize, room: usize) -> usize,
+    /// MPI's own sum over all ranks, to compare with.
+    pub all_reduce: unsafe extern "C" fn(own: *const f32, sum: *mut f32, elements: usize),
+    /// MPI's own gathering of what all ranks have, to compare with.
+    pub all_gather: unsafe extern "C" fn(own: *const f32, all: *mut f32, elements: usize),
     /// Ends all processes.
     pub abort: unsafe extern "C" fn(code: c_int) -> !,
     /// Leaves the other processes, which end too. Every message has been received.

@@ -47,6 +47,42 @@ pub fn connect() -> Result<Box<dyn Transport>, String> {
     }
 }
 
+/// MPI's own collectives of f32, to compare with.
+pub struct Collectives {
+    engine: &'static Engine,
+    ranks: usize,
+}
+
+impl Collectives {
+    /// Those between processes that have joined.
+    ///
+    /// # Errors
+    /// Where there is no library.
+    pub fn of(joined: &dyn Transport) -> Result<Self, String> {
+        Ok(Self { engine: loaded()?, ranks: joined.ranks() })
+    }
+
+    /// Puts the sum over all ranks into `sum`.
+    ///
+    /// # Panics
+    /// Where the sum has another length.
+    pub fn all_reduce(&self, own: &[f32], sum: &mut [f32]) {
+        assert_eq!(own.len(), sum.len(), "invariant: a sum is as long as its terms");
+        // SAFETY: both have this length, and MPI was started by `connect`.
+        unsafe { (self.engine.all_reduce)(own.as_ptr(), sum.as_mut_ptr(), own.len()) }
+    }
+
+    /// Puts what all ranks have into `all`, in their order.
+    ///
+    /// # Panics
+    /// Where it has no room for that.
+    pub fn all_gather(&self, own: &[f32], all: &mut [f32]) {
+        assert_eq!(own.len() * self.ranks, all.len(), "invariant: there is room for all ranks");
+        // SAFETY: as asserted, and MPI was started by `connect`.
+        unsafe { (self.engine.all_gather)(own.as_ptr(), all.as_mut_ptr(), own.len()) }
+    }
+}
+
 fn loaded() -> Result<&'static Engine, String> {
     let path = library();
     let missing = |why: String| {

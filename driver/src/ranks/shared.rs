@@ -16,6 +16,12 @@ const BLOCK: usize = 16 << 10;
 #[derive(Clone, Debug)]
 pub struct Shared(pub(super) Tensor);
 
+impl From<Tensor> for Shared {
+    fn from(tensor: Tensor) -> Self {
+        Self(tensor)
+    }
+}
+
 fn size(extent: i64) -> usize {
     usize::try_from(extent).expect("invariant: the extents of a tensor are no more than its bytes")
 }

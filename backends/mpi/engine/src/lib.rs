@@ -4,11 +4,12 @@
 mod abi;
 
 use abi::{Engine, Piece, VERSION};
+use mpi::collective::SystemOperation;
 use mpi::environment::{Threading, Universe};
 use mpi::point_to_point::{MatchedReceiveVec, Message, Status};
 use mpi::request::{Request, StaticScope};
 use mpi::topology::{Communicator, SimpleCommunicator};
-use mpi::traits::{Destination, Source};
+use mpi::traits::{CommunicatorCollectives, Destination, Source};
 use std::cell::RefCell;
 use std::ffi::c_int;
 
@@ -189,6 +190,24 @@ unsafe extern "C" fn moved(ranks: *mut usize, room: usize) -> usize {
     })
 }
 
+unsafe extern "C" fn all_reduce(own: *const f32, sum: *mut f32, elements: usize) {
+    // SAFETY: the caller lends so many of each.
+    let (own, sum) = unsafe {
+        (std::slice::from_raw_parts(own, elements), std::slice::from_raw_parts_mut(sum, elements))
+    };
+    SimpleCommunicator::world().all_reduce_into(own, sum, SystemOperation::sum());
+}
+
+unsafe extern "C" fn all_gather(own: *const f32, all: *mut f32, elements: usize) {
+    let world = SimpleCommunicator::world();
+    let whole = elements * usize::try_from(world.size()).unwrap_or(0);
+    // SAFETY: the caller lends so many of the first, and room for those of all ranks.
+    let (own, all) = unsafe {
+        (std::slice::from_raw_parts(own, elements), std::slice::from_raw_parts_mut(all, whole))
+    };
+    world.all_gather_into(own, all);
+}
+
 unsafe extern "C" fn abort(code: c_int) -> ! {
     SimpleCommunicator::world().abort(code)
 }
@@ -207,8 +226,19 @@ unsafe extern "C" fn finish() {
     drop(in_hand(|own| own.universe.take()));
 }
 
-static ENGINE: Engine =
-    Engine { version: VERSION, start, send, receive, take, transfer, moved, abort, finish };
+static ENGINE: Engine = Engine {
+    version: VERSION,
+    start,
+    send,
+    receive,
+    take,
+    transfer,
+    moved,
+    all_reduce,
+    all_gather,
+    abort,
+    finish,
+};
 
 /// The table of functions.
 #[unsafe(no_mangle)]

@@ -1,0 +1,267 @@
+//! `relax run --mpi` under `mpirun`: results of `--ranks`, and one error for ranks that disagree, trap, die or hang. Skipped where there
+//! is no MPI, which `RELAX_REQUIRE_MPI=1` forbids.
+
+#[path = "command/folder.rs"]
+#[expect(dead_code, reason = "other tests use more of it")]
+mod folder;
+
+use folder::{Folder, text};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// Rows over two ranks: a sum over all of them, and rows that are taken by numbers.
+const ROWS: &str = r#"module_attr("mesh[0]", "2")
+
+def main(x: DTensor(("n", 4), "f32", "mesh[0]", "S[0]"), w: Tensor((4, 4), "f32")):
+    y = matmul(x, w)
+    return (y, sum(matmul(y, w), axis=[0]))
+
+def taken(x: DTensor(("n",), "i64", "mesh[0]", "S[0]"), table: Tensor((5,), "f32")):
+    return take(table, x, axis=0)
+"#;
+
+/// It takes the interpreter minutes.
+const LONG: &str = r#"module_attr("mesh[0]", "2")
+
+def main(x: DTensor(("n", "m"), "f32", "mesh[0]", "S[0]"), w: Tensor(("m", "m"), "f32")):
+    return sum(matmul(matmul(matmul(x, w), w), w), axis=[0])
+"#;
+
+const SMALL: [&str; 4] = ["--input", "x=arange(5,4)", "--input", "w=full((4, 4), 0.5)"];
+
+const LARGE: [&str; 4] = ["--input", "x=ones(900,900)", "--input", "w=ones(900,900)"];
+
+fn relax(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_relax"));
+    command.args(arguments);
+    command
+}
+
+/// The folder of the library, where MPI can be used; a skipped test says why.
+fn engine() -> Option<PathBuf> {
+    let folder = match std::env::var_os("RELAX_MPI").filter(|folder| !folder.is_empty()) {
+        Some(folder) => PathBuf::from(folder),
+        None => Path::new(env!("CARGO_MANIFEST_DIR")).join("../.cache/mpi"),
+    };
+    let started = Command::new("mpirun").arg("--version").output();
+    let is_there = folder.join("librelax_mpi.so").exists() && started.is_ok();
+    let is_required = std::env::var_os("RELAX_REQUIRE_MPI").is_some_and(|value| value == "1");
+    assert!(is_there || !is_required, "RELAX_REQUIRE_MPI=1 without ./setup.sh mpi");
+    if !is_there {
+        eprintln!("skipped: no MPI, ./setup.sh mpi builds what it needs");
+    }
+    is_there.then_some(folder)
+}
+
+/// What came of a run: standard output, messages, exit code.
+struct Ended {
+    out: String,
+    said: String,
+    code: Option<i32>,
+    took: Duration,
+}
+
+impl Ended {
+    /// Demands one error with these words, nothing on the standard output, and no file.
+    fn is_one_error(&self, folder: &Folder, words: &[&str], code: i32) {
+        let errors =
+            self.said.lines().filter(|line| line.starts_with("error") || line.starts_with("trap["));
+        assert_eq!(errors.count(), 1, "{}", self.said);
+        for word in words {
+            assert!(self.said.contains(word), "{word}: {}", self.said);
+        }
+        assert_eq!((self.out.as_str(), self.code), ("", Some(code)), "{}", self.said);
+        assert!(!folder.0.path().join("y.npz").exists(), "a file is left");
+    }
+}
+
+/// Starts processes, each of a kind by its own arguments of `relax run --mpi`, or of a shell with `$RELAX`.
+fn mpirun(engine: &Path, folder: &Folder, kinds: &[(usize, &[&str])]) -> Ended {
+    let mut command = Command::new("timeout");
+    command.args([
+        "--kill-after=5",
+        "120",
+        "mpirun",
+        "--quiet",
+        "--oversubscribe",
+        "--bind-to",
+        "none",
+    ]);
+    command.args(["--mca", "mpi_yield_when_idle", "1"]);
+    for (at, (number, arguments)) in kinds.iter().enumerate() {
+        if at > 0 {
+            command.arg(":");
+        }
+        command.args(["-np", &number.to_string()]);
+        if arguments[0] != "sh" {
+            command.args([env!("CARGO_BIN_EXE_relax"), "run", "--mpi"]);
+        }
+        command.args(*arguments);
+    }
+    command.current_dir(folder.0.path()).env("RELAX_MPI", engine);
+    command.env("XDG_CACHE_HOME", folder.0.path().join("cache"));
+    command.env("RELAX", env!("CARGO_BIN_EXE_relax"));
+    // Tests may be run by root, in a container.
+    command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+    let started = Instant::now();
+    let output = command.output().expect("mpirun starts");
+    let (out, said) = (text(&output.stdout), text(&output.stderr));
+    Ended { out, said, code: output.status.code(), took: started.elapsed() }
+}
+
+fn folder() -> Folder {
+    let folder = Folder::new();
+    folder.write("rows.rx", ROWS);
+    folder.write("other.rx", &ROWS.replace("axis=[0]", "axis=[1]"));
+    folder.write("long.rx", LONG);
+    folder
+}
+
+fn with<'a>(file: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    [&[file], more].concat()
+}
+
+#[test]
+fn processes_give_what_threads_give() {
+    let Some(engine) = engine() else { return };
+    let folder = folder();
+    for backend in [&[][..], &["--backend", "cpu", "--exact"]] {
+        let arguments = [&["rows.rx"], &SMALL[..], backend].concat();
+        let (expected, code) =
+            folder.ended(&[&["run", "--ranks", "2"], arguments.as_slice()].concat());
+        assert_eq!(code, Some(0), "{expected}");
+        let ended = mpirun(&engine, &folder, &[(2, &arguments)]);
+        assert_eq!((ended.out, ended.code), (expected, Some(0)), "{}", ended.said);
+    }
+    let arguments = [&["rows.rx", "--output", "y.npz"], &SMALL[..]].concat();
+    let ended = mpirun(&engine, &folder, &[(2, &arguments)]);
+    assert_eq!((ended.out.as_str(), ended.code), ("", Some(0)), "{}", ended.said);
+    assert!(folder.0.path().join("y.npz").exists());
+}
+
+#[test]
+fn ranks_that_disagree_do_not_run() {
+    let Some(engine) = engine() else { return };
+    let folder = folder();
+    let first = with("rows.rx", &SMALL);
+    let wrong = [
+        (with("other.rx", &SMALL), "the ranks disagree about the program: rank 0 has"),
+        (
+            with("rows.rx", &["--input", "x=ones(6,4)", "--input", "w=ones(4,4)"]),
+            "about the argument `x`: rank 0 has f32 [5, 4]",
+        ),
+        (
+            with("rows.rx", &["--input", "x=ones(5,4)", "--input", "w=full((4, 4), 0.5)"]),
+            "about the argument `x`",
+        ),
+        (
+            with("rows.rx", &["--backend", "cpu", SMALL[0], SMALL[1], SMALL[2], SMALL[3]]),
+            "about the backend",
+        ),
+        (
+            with(
+                "rows.rx",
+                &["--entry", "taken", "--input", "x=zeros(2)", "--input", "table=ones(5)"],
+            ),
+            "rank 1 cannot run: ",
+        ),
+        (with("missing.rx", &SMALL), "rank 1 cannot run: missing.rx"),
+    ];
+    for (second, words) in wrong {
+        let second = [&second[..], &["--output", "y.npz"]].concat();
+        let ended = mpirun(&engine, &folder, &[(1, &first), (1, &second)]);
+        ended.is_one_error(&folder, &[words], 2);
+        // The first rank is the one that is wrong.
+        let ended = mpirun(&engine, &folder, &[(1, &second), (1, &first)]);
+        let words = if words.starts_with("rank 1") { "error: " } else { "the ranks disagree" };
+        ended.is_one_error(&folder, &[words], 2);
+    }
+}
+
+#[test]
+fn a_world_of_another_size_does_not_run() {
+    let Some(engine) = engine() else { return };
+    let folder = folder();
+    for processes in [1, 3] {
+        let ended = mpirun(&engine, &folder, &[(processes, &with("rows.rx", &SMALL))]);
+        let words = format!("--mpi in {processes} processes: the mesh \"mesh[0]\"");
+        ended.is_one_error(&folder, &[&words, "mpirun -np 2"], 2);
+    }
+}
+
+#[test]
+fn a_trap_of_one_rank_ends_all() {
+    let Some(engine) = engine() else { return };
+    let folder = folder();
+    let arguments =
+        ["rows.rx", "--entry", "taken", "--input", "table=ones(5)", "--output", "y.npz"];
+    for backend in [&[][..], &["--backend", "cpu", "--exact"]] {
+        let arguments = [&arguments, &["--input", "x=[0, 1, 2, 7]"], backend].concat();
+        let ended = mpirun(&engine, &folder, &[(2, &arguments)]);
+        let words = ["trap[take/C4]", "rows.rx:8", "on rank 1 of 2", "found 7"];
+        ended.is_one_error(&folder, &words, 3);
+    }
+}
+
+#[test]
+fn a_rank_that_dies_ends_all() {
+    let Some(engine) = engine() else { return };
+    let folder = folder();
+    let arguments = with("long.rx", &LARGE);
+    let arguments = [&arguments[..], &["--output", "y.npz"]].concat();
+    let killed = shell(&arguments, "KILL");
+    let ended = mpirun(&engine, &folder, &[(1, &arguments), (1, &["sh", "-c", &killed])]);
+    assert_eq!((ended.out.as_str(), ended.code), ("", Some(137)), "{}", ended.said);
+    assert!(!folder.0.path().join("y.npz").exists());
+    assert!(ended.took < Duration::from_secs(60), "{:?}", ended.took);
+}
+
+#[test]
+fn a_rank_that_hangs_ends_all_in_time() {
+    let Some(engine) = engine() else { return };
+    let folder = folder();
+    // The rank that does not hang comes to its collective at once.
+    let arguments = with("long.rx", &["--input", "x=ones(3,900)", "--input", "w=ones(900,900)"]);
+    let arguments = [&arguments[..], &["--output", "y.npz", "--rank-timeout", "4"]].concat();
+    let stopped = shell(&arguments, "STOP");
+    let hangs: (usize, &[&str]) = (1, &["sh", "-c", &stopped]);
+    for (kinds, hung) in [([(1, &arguments[..]), hangs], 1), ([hangs, (1, &arguments[..])], 0)] {
+        let ended = mpirun(&engine, &folder, &kinds);
+        let words = format!("rank {hung} did not come to ");
+        ended.is_one_error(&folder, &["trap[ranks/timeout]", &words, "within 4 s"], 3);
+        assert!(ended.took < Duration::from_secs(60), "{:?}", ended.took);
+        let pid = std::fs::read_to_string(folder.0.path().join("pid")).expect("the shell wrote it");
+        // It is stopped, so nothing but this ends it.
+        let _ = Command::new("kill").args(["-KILL", pid.trim()]).output();
+    }
+}
+
+/// A rank that gets a signal after a second.
+fn shell(arguments: &[&str], signal: &str) -> String {
+    let quoted: Vec<String> = arguments.iter().map(|one| format!("'{one}'")).collect();
+    format!(
+        "\"$RELAX\" run --mpi {} & p=$!; echo $p > pid; sleep 1; kill -{signal} $p; wait $p",
+        quoted.join(" ")
+    )
+}
+
+#[test]
+fn what_ranks_do_not_do_is_refused() {
+    let folder = folder();
+    for (arguments, words) in [
+        (&["run", "rows.rx", "--mpi", "--ranks", "2"][..], "cannot be used with"),
+        (&["run", "rows.rx", "--rank-timeout", "2"], "--mpi"),
+        (&["run", "rows.rx", "--mpi", "--backend", "wgpu"], ""),
+        (&["run", "rows.rx", "--mpi", "--trace", "t.json"], "--mpi writes no trace"),
+    ] {
+        let (said, code) = folder.ended(arguments);
+        assert!(said.contains(words), "{said}");
+        assert!(matches!(code, Some(2 | 4)), "{code:?}: {said}");
+    }
+    let mut command = relax(&["run", "rows.rx", "--mpi"]);
+    let output = command.current_dir(folder.0.path()).env("RELAX_MPI", "/nowhere").output();
+    let output = output.expect("the command runs");
+    assert_eq!(output.status.code(), Some(4));
+    assert!(text(&output.stderr).contains("./setup.sh mpi"), "{}", text(&output.stderr));
+}
