@@ -2,15 +2,19 @@
 //! ([`relax_semantics::ranks::Table`]): a rank tells all others when it waits in a collective and when it ends, so mismatched and
 //! missing collectives are found as in one process, with the same words. Bytes move when a group is complete and its parts fit.
 
+mod agreement;
 mod codec;
 mod movement;
 mod patience;
 
+pub use agreement::{digest, fact};
+
 use super::shared::Shared;
 use super::transport::Transport;
+use agreement::disagreement;
 use codec::{Event, Message, outcome_from_bytes, outcome_to_bytes};
 use movement::Collective;
-use patience::Patience;
+use patience::{Awaited, Patience};
 use relax_reference::{to_machine, to_semantics};
 use relax_runtime as machine;
 use relax_semantics::ops::Described;
@@ -18,7 +22,7 @@ use relax_semantics::ranks::{Alike, Exchange, Mesh, Peers, Place, RanRank, Table
 use relax_semantics::stop::Stop;
 use relax_semantics::tensor::Tensor;
 use relax_semantics::value::Value;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::fmt::{self, Debug};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -412,90 +416,4 @@ impl Peers<Tensor> for Processes {
             other => Err(unsupported(other.kind())),
         }
     }
-}
-
-/// What a rank waits for.
-enum Awaited {
-    /// The other ranks of a collective, called at a place.
-    Collective(String, Place),
-    /// This.
-    Other(&'static str),
-}
-
-impl Awaited {
-    fn start() -> Self {
-        Self::Other("its start")
-    }
-
-    fn end() -> Self {
-        Self::Other("its end")
-    }
-
-    /// The trap of a rank that waits for others in vain.
-    fn stop(&self, missing: &[usize], (rank, ranks): (usize, usize), timeout: Duration) -> Stop {
-        let names: Vec<String> = missing.iter().map(ToString::to_string).collect();
-        let who = match names.as_slice() {
-            [one] => format!("rank {one}"),
-            several => format!("the ranks {}", several.join(", ")),
-        };
-        let (what, place) = match self {
-            Self::Collective(what, place) => (what.as_str(), Some(place)),
-            Self::Other(what) => (*what, None),
-        };
-        let message = format!("{who} did not come to {what} within {} s", timeout.as_secs_f64());
-        let Stop::Trap(mut trap) = Stop::trap("ranks/timeout", message) else {
-            unreachable!("it is a trap")
-        };
-        if let Some(place) = place {
-            (trap.span, trap.function) = (place.span, Some(place.function.clone()));
-        }
-        trap.notes.push(format!("rank {rank} of {ranks} waits there"));
-        Stop::Trap(trap)
-    }
-}
-
-/// A short name of content, by which processes compare what they have.
-#[must_use]
-pub fn digest(content: &[u8]) -> String {
-    blake3::hash(content).to_hex()[..16].to_owned()
-}
-
-/// A value, as processes compare it.
-#[must_use]
-pub fn fact(value: &Value) -> String {
-    match to_machine(value) {
-        Ok(machine::Value::Tensor(tensor)) => {
-            let of = (tensor.dtype(), tensor.shape(), digest(tensor.bytes()));
-            format!("{} {:?} with the digest {}", of.0, of.1, of.2)
-        }
-        _ => relax_semantics::show::show(value).trim_end().to_owned(),
-    }
-}
-
-/// Why ranks do not run together: the first that cannot run, or the first fact that differs from that of rank 0.
-fn disagreement(hellos: &[Result<Vec<(String, String)>, String>]) -> Option<String> {
-    let failed =
-        hellos.iter().enumerate().find_map(|(rank, hello)| Some((rank, hello.as_ref().err()?)));
-    if let Some((rank, why)) = failed {
-        return Some(format!("rank {rank} cannot run: {why}"));
-    }
-    let facts = |rank: usize| hellos[rank].as_ref().ok().into_iter().flatten().cloned();
-    let first: BTreeMap<String, String> = facts(0).collect();
-    for rank in 1..hellos.len() {
-        let own: BTreeMap<String, String> = facts(rank).collect();
-        let names = facts(0).chain(facts(rank)).map(|(name, _)| name);
-        for name in names {
-            let (a, b) = (first.get(&name), own.get(&name));
-            if a != b {
-                let shown =
-                    |fact: Option<&String>| fact.cloned().unwrap_or_else(|| "none".to_owned());
-                return Some(format!(
-                    "the ranks disagree about {name}: rank 0 has {}, rank {rank} has {}",
-                    shown(a),
-                    shown(b)
-                ));
-            }
-        }
-    }
-    None
 }

@@ -65,13 +65,19 @@ fn engine() -> Result<PathBuf, String> {
     started.map(|_| folder).map_err(|error| format!("mpirun: {error}"))
 }
 
-/// The numbers of the sampled cases on a mesh.
+/// The numbers of the cases on a mesh, and of those that are compiled as well.
 fn cases(mesh: &str) -> String {
-    let text = format!("\"{mesh}\"");
-    let sampled = Sample::of("ranks over MPI", 5).take(programs::cases().into_iter().enumerate());
-    let on_mesh = sampled
-        .filter(|(_, case)| case.text.lines().next().is_some_and(|line| line.contains(&text)));
-    on_mesh.map(|(number, _)| number.to_string()).collect::<Vec<_>>().join(",")
+    let first = format!("module_attr(\"mesh[0]\", \"{mesh}\")");
+    let cases = programs::cases();
+    let is_there = |number: &usize| cases[*number].text.starts_with(&first);
+    let all: Vec<usize> = (0..cases.len()).filter(is_there).collect();
+    let compiled: Vec<usize> =
+        Sample::of("compiled ranks over MPI", 13).take(all.clone()).collect();
+    format!("{} {}", listed(&all), listed(&compiled))
+}
+
+fn listed(numbers: &[usize]) -> String {
+    numbers.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
 }
 
 /// Starts this program as ranks, which do a job.

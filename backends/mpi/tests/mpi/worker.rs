@@ -96,21 +96,25 @@ fn compiled(program: &Program, local: &Module, cache: &Cache) -> OneRank {
     OneRank::load(&image, limits, &ops::Limits::default()).expect("it loads")
 }
 
-/// Every size of some cases, interpreted; one of them compiled as well.
-fn sizes(processes: &Arc<Processes>, numbers: &str) -> Checked {
+/// Every size of some cases, interpreted; some of them compiled as well.
+fn sizes(processes: &Arc<Processes>, lists: &str) -> Checked {
     let folder = tempfile::tempdir().expect("a folder for the cache");
     let cache = Cache::at(folder.path());
     let cases = programs::cases();
     let mut compared = 0;
-    let numbers = numbers.split(',').filter_map(|number| number.parse::<usize>().ok());
-    for (at, number) in numbers.enumerate() {
+    let listed = |list: &str| -> Vec<usize> {
+        list.split(',').filter_map(|number| number.parse().ok()).collect()
+    };
+    let (all, also_compiled) = lists.split_once(' ').unwrap_or((lists, ""));
+    let also_compiled = listed(also_compiled);
+    for number in listed(all) {
         let case = &cases[number];
         let program = loaded(&case.text);
         let function = program.module.function("main").expect("a main");
         let sharded = shard(&program.module, function, &BTreeMap::new(), &mut Prover::new());
         let Sharded { plan, local } =
             sharded.unwrap_or_else(|refused| panic!("{refused:?}\n{}", case.text));
-        let machine = (at == 0).then(|| compiled(&program, &local, &cache));
+        let machine = also_compiled.contains(&number).then(|| compiled(&program, &local, &cache));
         for n in 0..=33 {
             let shapes = (case.shapes)(n);
             let arguments: Vec<Value> =

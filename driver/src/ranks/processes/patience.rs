@@ -1,5 +1,7 @@
-//! How a process waits: at once by turns with others on the same core, later more and more rarely, and not forever.
+//! How a process waits, and for what: at first by turns with others on the same core, later more and more rarely, and not forever.
 
+use relax_semantics::ranks::Place;
+use relax_semantics::stop::Stop;
 use std::time::{Duration, Instant};
 
 /// For so long a core that nobody else wants is kept busy: a message between processes takes microseconds.
@@ -30,5 +32,50 @@ impl Patience {
         } else {
             std::thread::sleep((waited / 100).min(LONGEST));
         }
+    }
+}
+
+/// What a rank waits for.
+pub(super) enum Awaited {
+    /// The other ranks of a collective, called at a place.
+    Collective(String, Place),
+    /// This.
+    Other(&'static str),
+}
+
+impl Awaited {
+    pub(super) fn start() -> Self {
+        Self::Other("its start")
+    }
+
+    pub(super) fn end() -> Self {
+        Self::Other("its end")
+    }
+
+    /// The trap of a rank that waits for others in vain.
+    pub(super) fn stop(
+        &self,
+        missing: &[usize],
+        (rank, ranks): (usize, usize),
+        timeout: Duration,
+    ) -> Stop {
+        let names: Vec<String> = missing.iter().map(ToString::to_string).collect();
+        let who = match names.as_slice() {
+            [one] => format!("rank {one}"),
+            several => format!("the ranks {}", several.join(", ")),
+        };
+        let (what, place) = match self {
+            Self::Collective(what, place) => (what.as_str(), Some(place)),
+            Self::Other(what) => (*what, None),
+        };
+        let message = format!("{who} did not come to {what} within {} s", timeout.as_secs_f64());
+        let Stop::Trap(mut trap) = Stop::trap("ranks/timeout", message) else {
+            unreachable!("it is a trap")
+        };
+        if let Some(place) = place {
+            (trap.span, trap.function) = (place.span, Some(place.function.clone()));
+        }
+        trap.notes.push(format!("rank {rank} of {ranks} waits there"));
+        Stop::Trap(trap)
     }
 }
