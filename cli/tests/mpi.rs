@@ -21,16 +21,10 @@ def taken(x: DTensor(("n",), "i64", "mesh[0]", "S[0]"), table: Tensor((5,), "f32
     return take(table, x, axis=0)
 "#;
 
-/// It takes the interpreter minutes.
-const LONG: &str = r#"module_attr("mesh[0]", "2")
-
-def main(x: DTensor(("n", "m"), "f32", "mesh[0]", "S[0]"), w: Tensor(("m", "m"), "f32")):
-    return sum(matmul(matmul(matmul(x, w), w), w), axis=[0])
-"#;
-
 const SMALL: [&str; 4] = ["--input", "x=arange(5,4)", "--input", "w=full((4, 4), 0.5)"];
 
-const LARGE: [&str; 4] = ["--input", "x=ones(900,900)", "--input", "w=ones(900,900)"];
+/// The file of `x` is a pipe that nobody writes to: a rank that reads it waits for ever.
+const WAITS: [&str; 5] = ["rows.rx", "--input", "x=@pipe.npy", "--input", "w=full((4, 4), 0.5)"];
 
 fn relax(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_relax"));
@@ -114,7 +108,6 @@ fn folder() -> Folder {
     let folder = Folder::new();
     folder.write("rows.rx", ROWS);
     folder.write("other.rx", &ROWS.replace("axis=[0]", "axis=[1]"));
-    folder.write("long.rx", LONG);
     folder
 }
 
@@ -164,7 +157,7 @@ fn ranks_that_disagree_do_not_run() {
                 "rows.rx",
                 &["--entry", "taken", "--input", "x=zeros(2)", "--input", "table=ones(5)"],
             ),
-            "rank 1 cannot run: ",
+            "about the function: rank 0 has ",
         ),
         (with("missing.rx", &SMALL), "rank 1 cannot run: missing.rx"),
     ];
@@ -197,53 +190,56 @@ fn a_trap_of_one_rank_ends_all() {
     let arguments =
         ["rows.rx", "--entry", "taken", "--input", "table=ones(5)", "--output", "y.npz"];
     for backend in [&[][..], &["--backend", "cpu", "--exact"]] {
-        let arguments = [&arguments, &["--input", "x=[0, 1, 2, 7]"], backend].concat();
+        let arguments = [&arguments[..], &["--input", "x=[0, 1, 2, 7]"], backend].concat();
         let ended = mpirun(&engine, &folder, &[(2, &arguments)]);
         let words = ["trap[take/C4]", "rows.rx:8", "on rank 1 of 2", "found 7"];
         ended.is_one_error(&folder, &words, 3);
     }
 }
 
+fn with_pipe() -> Folder {
+    let folder = folder();
+    let made = Command::new("mkfifo").arg(folder.0.path().join("pipe.npy")).status();
+    assert!(made.expect("mkfifo starts").success());
+    folder
+}
+
 #[test]
 fn a_rank_that_dies_ends_all() {
     let Some(engine) = engine() else { return };
-    let folder = folder();
-    let arguments = with("long.rx", &LARGE);
-    let arguments = [&arguments[..], &["--output", "y.npz"]].concat();
-    let killed = shell(&arguments, "KILL");
-    let ended = mpirun(&engine, &folder, &[(1, &arguments), (1, &["sh", "-c", &killed])]);
-    assert_eq!((ended.out.as_str(), ended.code), ("", Some(137)), "{}", ended.said);
-    assert!(!folder.0.path().join("y.npz").exists());
-    assert!(ended.took < Duration::from_secs(60), "{:?}", ended.took);
+    let folder = with_pipe();
+    let first = [&["rows.rx", "--output", "y.npz"], &SMALL[..]].concat();
+    let quoted: Vec<String> = WAITS.iter().map(|one| format!("'{one}'")).collect();
+    let killed = format!(
+        "\"$RELAX\" run --mpi {} & p=$!; sleep 1; kill -KILL $p; wait $p",
+        quoted.join(" ")
+    );
+    for kinds in [
+        [(1, &first[..]), (1, &["sh", "-c", &killed])],
+        [(1, &["sh", "-c", &killed]), (1, &first[..])],
+    ] {
+        let ended = mpirun(&engine, &folder, &kinds);
+        assert_eq!((ended.out.as_str(), ended.code), ("", Some(137)), "{}", ended.said);
+        assert!(!folder.0.path().join("y.npz").exists());
+        assert!(ended.took < Duration::from_secs(60), "{:?}", ended.took);
+    }
 }
 
 #[test]
 fn a_rank_that_hangs_ends_all_in_time() {
     let Some(engine) = engine() else { return };
-    let folder = folder();
-    // The rank that does not hang comes to its collective at once.
-    let arguments = with("long.rx", &["--input", "x=ones(3,900)", "--input", "w=ones(900,900)"]);
-    let arguments = [&arguments[..], &["--output", "y.npz", "--rank-timeout", "4"]].concat();
-    let stopped = shell(&arguments, "STOP");
-    let hangs: (usize, &[&str]) = (1, &["sh", "-c", &stopped]);
-    for (kinds, hung) in [([(1, &arguments[..]), hangs], 1), ([hangs, (1, &arguments[..])], 0)] {
+    let folder = with_pipe();
+    let limit = ["--output", "y.npz", "--rank-timeout", "3"];
+    let first = [&["rows.rx"], &SMALL[..], &limit].concat();
+    let hangs = [&WAITS[..], &limit].concat();
+    for (kinds, hung) in
+        [([(1, &first[..]), (1, &hangs[..])], 1), ([(1, &hangs[..]), (1, &first[..])], 0)]
+    {
         let ended = mpirun(&engine, &folder, &kinds);
-        let words = format!("rank {hung} did not come to ");
-        ended.is_one_error(&folder, &["trap[ranks/timeout]", &words, "within 4 s"], 3);
+        let words = format!("rank {hung} did not come to its start within 3 s");
+        ended.is_one_error(&folder, &["trap[ranks/timeout]", &words], 3);
         assert!(ended.took < Duration::from_secs(60), "{:?}", ended.took);
-        let pid = std::fs::read_to_string(folder.0.path().join("pid")).expect("the shell wrote it");
-        // It is stopped, so nothing but this ends it.
-        let _ = Command::new("kill").args(["-KILL", pid.trim()]).output();
     }
-}
-
-/// A rank that gets a signal after a second.
-fn shell(arguments: &[&str], signal: &str) -> String {
-    let quoted: Vec<String> = arguments.iter().map(|one| format!("'{one}'")).collect();
-    format!(
-        "\"$RELAX\" run --mpi {} & p=$!; echo $p > pid; sleep 1; kill -{signal} $p; wait $p",
-        quoted.join(" ")
-    )
 }
 
 #[test]

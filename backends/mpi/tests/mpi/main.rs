@@ -13,7 +13,8 @@ mod worker;
 use libtest_mimic::{Arguments, Failed, Trial};
 use relax_corpus::sample::Sample;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, Output};
+use std::time::{Duration, Instant};
 use worker::WORKER;
 
 fn main() -> ExitCode {
@@ -48,6 +49,16 @@ fn main() -> ExitCode {
         let engine = engine.clone();
         trials.push(Trial::test(name, move || passes(&engine, 3, job)));
     }
+    for (job, words) in [
+        ("hangs 1", "rank 1 did not come to spmd.all_reduce(op_type=sum) within 2 s"),
+        ("hangs 0", "rank 0 did not come to spmd.all_reduce(op_type=sum) within 2 s"),
+        ("dies 1", "exited on signal 6"),
+        ("dies 0", "exited on signal 6"),
+    ] {
+        let engine = engine.clone();
+        let name = format!("a_rank_that_{}_ends_all", job.replace(' ', "_"));
+        trials.push(Trial::test(name, move || fails(&engine, job, words)));
+    }
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 
@@ -81,7 +92,7 @@ fn listed(numbers: &[usize]) -> String {
 }
 
 /// Starts this program as ranks, which do a job.
-fn passes(engine: &Path, ranks: usize, job: &str) -> Result<(), Failed> {
+fn started(engine: &Path, ranks: usize, job: &str) -> Result<Output, Failed> {
     let exe = std::env::current_exe().map_err(|error| error.to_string())?;
     let output = Command::new("timeout")
         .args(["--kill-after=5", "300", "mpirun", "-np", &ranks.to_string(), "--oversubscribe"])
@@ -94,6 +105,11 @@ fn passes(engine: &Path, ranks: usize, job: &str) -> Result<(), Failed> {
         .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
         .output()
         .map_err(|error| format!("mpirun: {error}"))?;
+    Ok(output)
+}
+
+fn passes(engine: &Path, ranks: usize, job: &str) -> Result<(), Failed> {
+    let output = started(engine, ranks, job)?;
     let said = String::from_utf8_lossy(&output.stderr);
     let done = String::from_utf8_lossy(&output.stdout);
     if output.status.success() && done.contains("done: ") {
@@ -101,4 +117,17 @@ fn passes(engine: &Path, ranks: usize, job: &str) -> Result<(), Failed> {
         return Ok(());
     }
     Err(format!("{job} on {ranks} ranks: {}\n{done}{said}", output.status).into())
+}
+
+/// Three ranks end in time, with one error that has these words.
+fn fails(engine: &Path, job: &str, words: &str) -> Result<(), Failed> {
+    let since = Instant::now();
+    let output = started(engine, 3, job)?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    let is_one = said.matches(words).count() == 1 && !said.contains("no rank failed");
+    let in_time = since.elapsed() < Duration::from_secs(30);
+    if is_one && in_time && !output.status.success() {
+        return Ok(());
+    }
+    Err(format!("{job}: {} after {:?}\n{said}", output.status, since.elapsed()).into())
 }

@@ -35,13 +35,15 @@ type Checked = Result<usize, String>;
 
 pub(crate) fn run(job: &str) -> ExitCode {
     let transport = relax_mpi::connect().expect("the first process looked for it");
-    let processes = Arc::new(Processes::new(transport, Duration::from_secs(60)));
     let (job, rest) = job.split_once(' ').unwrap_or((job, ""));
+    let patience = Duration::from_secs(if job == "hangs" { 2 } else { 60 });
+    let processes = Arc::new(Processes::new(transport, patience));
     let compared = match job {
         "sizes" => sizes(&processes, rest),
         "dtypes" => dtypes(&processes),
         "disagreements" => disagree(&processes),
         "counts" => counts(&processes),
+        "hangs" | "dies" => fails(&processes, job == "dies", rest),
         other => Err(format!("there is no job {other}")),
     };
     match compared {
@@ -200,6 +202,26 @@ fn disagree(processes: &Arc<Processes>) -> Checked {
         }
     }
     Ok(compared)
+}
+
+/// One rank hangs or dies where the others wait in a collective.
+fn fails(processes: &Arc<Processes>, dies: bool, rank: &str) -> Checked {
+    let (text, mesh) =
+        by_hand(DType::I64, &disagreements()[2].replace(" 0, \"sum\"", " r, \"sum\""));
+    let module = loaded(&text).module;
+    let given = numbers(2)[processes.rank()].clone();
+    processes.run(&mesh, || {
+        if rank.parse() == Ok(processes.rank()) {
+            // The others wait for it by then.
+            std::thread::sleep(Duration::from_millis(200));
+            if dies {
+                std::process::abort();
+            }
+            std::thread::sleep(Duration::from_secs(600));
+        }
+        interpreted(processes, &module, given)
+    });
+    Err("no rank failed".to_owned())
 }
 
 /// Each rank sends what the textbook says: an all-reduce takes 2 (p - 1) / p of its bytes, an all-gather p - 1 times the own shard.

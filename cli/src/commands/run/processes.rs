@@ -122,10 +122,8 @@ impl Job<'_> {
             ("the function".to_owned(), self.args.entry.clone()),
             ("the backend".to_owned(), numerics),
         ];
-        for (number, value) in self.arguments.iter().enumerate() {
-            let param = self.function.lambda.params.get(number);
-            let name =
-                param.map_or_else(String::new, |&param| self.function.vars[param].name.to_string());
+        for (&param, value) in self.function.lambda.params.iter().zip(self.arguments) {
+            let name = &self.function.var(param).name;
             facts.push((format!("the argument `{name}`"), fact(value)));
         }
         facts
