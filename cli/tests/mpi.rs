@@ -159,7 +159,7 @@ fn ranks_that_disagree_do_not_run() {
             ),
             "about the function: rank 0 has ",
         ),
-        (with("missing.rx", &SMALL), "rank 1 cannot run: missing.rx"),
+        (with("missing.rx", &SMALL), "rank 1 cannot run: cannot read missing.rx"),
     ];
     for (second, words) in wrong {
         let second = [&second[..], &["--output", "y.npz"]].concat();

@@ -5,7 +5,7 @@
 
 use relax_driver::ranks::{Counts, Processes, Shared};
 use relax_mpi::{Collectives, connect};
-use relax_runtime::{DType, Tensor};
+use relax_runtime::Tensor;
 use relax_semantics::ops::{Combined, Movement, Passed};
 use relax_semantics::ranks::{Exchange, Mesh, Peers, Place, RanRank};
 use relax_semantics::value::Value;
@@ -24,7 +24,10 @@ const WARM: usize = 50;
 struct Pair<'a> {
     name: &'static str,
     ours: &'a dyn Fn() -> Shared,
+    /// Into memory that is there.
     own: &'a mut dyn FnMut(),
+    /// Into memory that is new, as that of a tensor is.
+    own_new: &'a dyn Fn() -> Vec<f32>,
 }
 
 fn median(mut times: Vec<Duration>) -> f64 {
@@ -40,20 +43,22 @@ fn timed<R>(times: &mut Vec<Duration>, call: impl FnOnce() -> R) {
 }
 
 fn measure(processes: &Processes, calls: usize, pair: Pair<'_>) {
-    let (mut ours, mut own) = (Vec::new(), Vec::new());
+    let (mut ours, mut own, mut own_new) = (Vec::new(), Vec::new(), Vec::new());
     let before = processes.counts();
     for _ in 0..calls + WARM {
         timed(&mut ours, pair.ours);
         timed(&mut own, &mut *pair.own);
+        timed(&mut own_new, pair.own_new);
     }
     let after = processes.counts();
-    let (ours, own) = (median(ours.split_off(WARM)), median(own.split_off(WARM)));
+    let [ours, own, own_new] = [ours, own, own_new].map(|mut times| median(times.split_off(WARM)));
     if processes.rank() == 0 {
         let each = |of: fn(&Counts) -> usize| (of(&after) - of(&before)) / (calls + WARM);
         println!(
-            "{}: ours {ours:.0} us, MPI {own:.0} us, ratio {:.2}; a rank sends {} bytes in {} messages and {} notices, and copies {} bytes",
+            "{}: ours {ours:.0} us; MPI {own:.0} us, ratio {:.2}; MPI into new memory {own_new:.0} us, ratio {:.2}; a rank sends {} bytes in {} messages and {} notices, and copies {} bytes",
             pair.name,
             ours / own,
+            ours / own_new,
             each(|counts| counts.bytes),
             each(|counts| counts.messages),
             each(|counts| counts.notices),
@@ -91,9 +96,21 @@ fn main() -> Result<(), Box<dyn Error>> {
         let reduced = || call(Combined::Reduced(Reduction::Sum));
         let gathered = || call(Combined::Joined(0));
         let mut own = || own_collectives.all_reduce(&elements, &mut sum);
-        measure(&processes, calls, Pair { name: "all-reduce", ours: &reduced, own: &mut own });
+        let own_new = || {
+            let mut sum = vec![0.0; ELEMENTS];
+            own_collectives.all_reduce(&elements, &mut sum);
+            sum
+        };
+        let (ours, own_new) = (&reduced, &own_new);
+        measure(&processes, calls, Pair { name: "all-reduce", ours, own: &mut own, own_new });
         let mut own = || own_collectives.all_gather(&elements, &mut all);
-        measure(&processes, calls, Pair { name: "all-gather", ours: &gathered, own: &mut own });
+        let own_new = || {
+            let mut all = vec![0.0; ELEMENTS * ranks];
+            own_collectives.all_gather(&elements, &mut all);
+            all
+        };
+        let (ours, own_new) = (&gathered, &own_new);
+        measure(&processes, calls, Pair { name: "all-gather", ours, own: &mut own, own_new });
         assert_eq!(reduced().dims(), [rows], "invariant: a sum is as long as its terms");
         RanRank { result: Ok(Value::None), printed: Vec::new() }
     });

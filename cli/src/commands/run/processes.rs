@@ -39,10 +39,27 @@ pub(super) fn run(args: &RunArgs, terminal: &mut Terminal) -> Outcome {
     } else {
         run_on(args, &On::Processes(Arc::clone(&processes)), terminal)
     };
+    let outcome = agreed(&processes, outcome, terminal);
+    if processes.rank() != 0 {
+        // The exit code of the first rank says what came of all.
+        return Ok(Exit::Fine);
+    }
+    // mpirun ends all processes when one has failed, so everything is shown before this one leaves them.
+    terminal.flush()?;
+    match outcome {
+        Err(Failure::Message { exit, text }) => {
+            terminal.failure(exit, &text);
+            Err(Failure::Shown(exit))
+        }
+        other => other,
+    }
+}
+
+/// What comes of a rank, after all know whether each of them can run.
+fn agreed(processes: &Processes, outcome: Outcome, terminal: &Terminal) -> Outcome {
     if processes.has_agreed() {
         return outcome;
     }
-    // This rank cannot run: the others end too.
     let why = match &outcome {
         Err(Failure::Message { text, .. }) => text.clone(),
         _ => terminal.muted().unwrap_or_default(),
