@@ -97,8 +97,10 @@ impl Writer<'_> {
                     .var(*var)
                     .annotation
                     .as_ref());
-                let is_plain =
-                    wanted_by == "the result" && !matches!(returned, Some(Annotation::DTensor(_)));
+                // A distributed one would keep the layout that it had before.
+                let is_plain = wanted_by == "the result"
+                    && !matches!(returned, Some(Annotation::DTensor(_)))
+                    && !self.distributed.contains(&of);
                 let operator = if is_plain { "annotate_sharding" } else { "redistribute" };
                 let named = self.laid(operator, *var, of, &last.after);
                 self.names.insert((*var, last.after.clone()), named);

@@ -1,7 +1,7 @@
 //! Calls of operators as placements see them, and the same calls on a shard.
 
 use crate::layout::{Axes, Layout, is_legal};
-use relax_semantics::ops::{Infer, Kind, Known, Operand, Operator, passed};
+use relax_semantics::ops::{Infer, Kind, Known, Obligation, Operand, Operator, passed};
 use relax_syntax::Name;
 use relax_syntax::annotation::{Annotation, Placement, shard_extent};
 use relax_syntax::dim::{Dim, DimOp};
@@ -275,16 +275,32 @@ fn on_block(
     }
     facts.push();
     facts.assume(Claim::new(0, Relation::AtMost, block.extent.clone()));
-    let results = deduced(&local, module, facts).filter(|results| {
-        result.is_none_or(|axis| {
-            results.iter().all(|(dims, _)| {
-                dims.get(axis).is_some_and(|dim| facts.equal(dim, extent) == Answer::Proved)
-            })
-        })
+    let results = deduced(&local, module, facts).and_then(|(results, obligations)| {
+        let fits = |(dims, _): &(Vec<Dim>, DType), axis: usize, facts: &mut dyn Facts| {
+            dims.get(axis).is_some_and(|dim| facts.equal(dim, extent) == Answer::Proved)
+        };
+        let is_cut = result.is_none_or(|axis| results.iter().all(|own| fits(own, axis, facts)));
+        (is_cut && are_met(&obligations, call, module, facts)).then_some(results)
     });
     facts.pop();
     local.results = results?;
     Some(local)
+}
+
+/// Whether the constraints of a call on a block hold for every block wherever those of the whole call hold.
+fn are_met(
+    obligations: &[Obligation],
+    call: &Call,
+    module: &Module,
+    facts: &mut dyn Facts,
+) -> bool {
+    if obligations.is_empty() {
+        return true;
+    }
+    for obligation in deduced(call, module, facts).map(|(_, whole)| whole).unwrap_or_default() {
+        facts.assume(obligation.claim);
+    }
+    obligations.iter().all(|obligation| facts.decide(&obligation.claim) == Answer::Proved)
 }
 
 /// Whether a parameter is the shape of the result.
@@ -297,8 +313,10 @@ fn names(entry: &Known, dim: &Dim, facts: &mut dyn Facts) -> bool {
     matches!(entry, Known::Dim(own) if *own != Dim::Int(-1) && facts.equal(own, dim) == Answer::Proved)
 }
 
-/// Dims and dtypes of the results, as deduction finds them.
-fn deduced(call: &Call, module: &Module, facts: &mut dyn Facts) -> Option<Vec<(Vec<Dim>, DType)>> {
+type Deduced = (Vec<(Vec<Dim>, DType)>, Vec<Obligation>);
+
+/// Dims and dtypes of the results, as deduction finds them, and the constraints that it leaves to a run.
+fn deduced(call: &Call, module: &Module, facts: &mut dyn Facts) -> Option<Deduced> {
     let annotation = |number: &usize| {
         let (dims, dtype) = call.operands[*number].clone();
         Annotation::tensor(dims, dtype)
@@ -319,7 +337,8 @@ fn deduced(call: &Call, module: &Module, facts: &mut dyn Facts) -> Option<Vec<(V
         obligations: Vec::new(),
         module: Some(module),
     };
-    tensors(&(call.row.infer)(&mut infer).ok()?)
+    let results = tensors(&(call.row.infer)(&mut infer).ok()?)?;
+    Some((results, infer.obligations))
 }
 
 /// The atoms of a shape with the local extents of the result.

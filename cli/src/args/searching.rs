@@ -14,13 +14,13 @@ pub(crate) struct FuzzArgs {
     /// For how long [default: 60]
     #[arg(long, conflicts_with = "programs")]
     pub(crate) seconds: Option<u64>,
-    /// How many programs
+    /// How many programs; as many more over meshes, where `ranks` is checked beside others
     #[arg(long)]
     pub(crate) programs: Option<u64>,
     /// Seed of the first program; each further one has the next [default: 0]
     #[arg(long)]
     pub(crate) seed: Option<u64>,
-    /// The property to check: print, check, passes, pipeline, vm, twins, static (`relax explain twins`); by default all
+    /// The property to check: print, check, passes, pipeline, vm, twins, static, ranks (`relax explain twins`); by default all
     #[arg(long, value_delimiter = ',')]
     pub(crate) oracle: Vec<relax_fuzz::Oracle>,
     /// What runs the kernels of `vm`
@@ -32,7 +32,7 @@ pub(crate) struct FuzzArgs {
     /// Where the programs of findings are written
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub(crate) out: PathBuf,
-    /// Print the program of the seed and exit
+    /// Print the program of the seed, for `--oracle ranks` that over a mesh, and exit
     #[arg(long)]
     pub(crate) show: bool,
     /// Check the program of a finding again, with the oracle and the seed that its header names; --oracle and --seed give

@@ -8,7 +8,7 @@ use crate::exit::{Exit, Failure, Outcome};
 use crate::files::write_whole;
 use crate::report::{Finding, show};
 use crate::terminal::Terminal;
-use relax_fuzz::{Found, Oracle, Plan, Statistics, program_of, run, shrink};
+use relax_fuzz::{Found, Oracle, Plan, Statistics, run, shrink};
 use relax_rewrite::pass::Device;
 use relax_syntax::span::Source;
 use serde_json::json;
@@ -24,7 +24,8 @@ pub(super) fn fuzz(args: &FuzzArgs, terminal: &mut Terminal) -> Outcome {
         return replay::replay(args, path, terminal);
     }
     if args.show {
-        terminal.program(&program_of(args.seed.unwrap_or(0)))?;
+        let oracle = args.oracle.first().copied().unwrap_or(Oracle::Check);
+        terminal.program(&oracle.program(args.seed.unwrap_or(0)))?;
         return Ok(Exit::Fine);
     }
     // Before hours of work whose findings would have no place.

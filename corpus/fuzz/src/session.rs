@@ -4,16 +4,11 @@ use crate::case::{Case, Finding};
 use crate::coverage::Coverage;
 use crate::oracles::Oracle;
 use crate::times::{Times, Work};
-use relax_generate::{bytes, module};
 use relax_rewrite::pass::Device;
 use relax_rewrite::verify::Tally;
-use relax_semantics::random::Random;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-
-/// Bytes of choices for one program, at the most.
-const LENGTH: usize = 260;
 
 /// What shall be run.
 #[derive(Clone, Debug)]
@@ -54,6 +49,8 @@ pub struct Statistics {
     /// Where the time went, if there is a clock.
     pub times: Times,
     traps: BTreeMap<String, u64>,
+    /// Seeds that programs were made of.
+    seeds: u64,
 }
 
 /// A finding, and what it was found with.
@@ -69,48 +66,59 @@ pub struct Found {
     pub finding: Finding,
 }
 
-/// The text of the program of a seed.
-#[must_use]
-pub fn program_of(seed: u64) -> String {
-    let longest = Random::new(seed, "length").int(&(20..=260));
-    module(&bytes(seed, usize::try_from(longest).unwrap_or(LENGTH)))
-}
-
-/// Runs programs until `go_on`, asked before each with the number of those before, says no.
+/// Runs programs until `go_on`, asked before each seed with the number of those before, says no.
 pub fn run(
     plan: &Plan,
     go_on: &mut dyn FnMut(u64) -> bool,
     statistics: &mut Statistics,
 ) -> Vec<Found> {
+    let of_meshes = |oracle: &Oracle| oracle.is_of_meshes();
+    let (placed, others): (Vec<Oracle>, Vec<Oracle>) =
+        plan.oracles.iter().partition(|o| of_meshes(o));
     let mut found = Vec::new();
-    while found.len() < plan.findings && go_on(statistics.programs) {
-        let seed = plan.seed.wrapping_add(statistics.programs);
-        statistics.programs += 1;
-        let start = statistics.times.now();
-        let text = program_of(seed);
-        let made = statistics.times.spent(Work::Generate, start);
-        let read = guarded(|| Case::read(&text, seed));
-        statistics.times.spent(Work::Read, made);
-        let case = match read {
-            Ok(Some(case)) => case,
-            Ok(None) => {
-                statistics.refused += 1;
-                continue;
-            }
-            Err(why) => {
-                let finding = Finding::new("panic", why, "check FILE");
-                found.push(Found { oracle: Oracle::Check, seed, text, finding });
-                continue;
-            }
-        };
-        statistics.calls += statistics.coverage.note(&case.checked);
-        for &oracle in &plan.oracles {
-            if let Err(finding) = try_one(oracle, &case, plan.backend, statistics) {
-                found.push(Found { oracle, seed, text: text.clone(), finding });
-            }
+    while found.len() < plan.findings && go_on(statistics.seeds) {
+        let seed = plan.seed.wrapping_add(statistics.seeds);
+        statistics.seeds += 1;
+        for oracles in [&others, &placed] {
+            one(seed, oracles, plan.backend, statistics, &mut found);
         }
     }
     found
+}
+
+/// Asks some oracles about their program of a seed.
+fn one(
+    seed: u64,
+    oracles: &[Oracle],
+    backend: Device,
+    statistics: &mut Statistics,
+    found: &mut Vec<Found>,
+) {
+    let Some(first) = oracles.first() else { return };
+    statistics.programs += 1;
+    let start = statistics.times.now();
+    let text = first.program(seed);
+    let made = statistics.times.spent(Work::Generate, start);
+    let read = guarded(|| Case::read(&text, seed));
+    statistics.times.spent(Work::Read, made);
+    let case = match read {
+        Ok(Some(case)) => case,
+        Ok(None) => {
+            statistics.refused += 1;
+            return;
+        }
+        Err(why) => {
+            let finding = Finding::new("panic", why, "check FILE");
+            found.push(Found { oracle: Oracle::Check, seed, text, finding });
+            return;
+        }
+    };
+    statistics.calls += statistics.coverage.note(&case.checked);
+    for &oracle in oracles {
+        if let Err(finding) = try_one(oracle, &case, backend, statistics) {
+            found.push(Found { oracle, seed, text: text.clone(), finding });
+        }
+    }
 }
 
 /// Holds one oracle; a panic is a finding.

@@ -2,7 +2,7 @@
 
 use super::choices::Choices;
 use super::constant::{constant, scalar};
-use super::forms::{CHAPTERS, Call, Made};
+use super::forms::{CHAPTERS, Call, Form, Made};
 use super::scope::{Class, Scope, Type, Var, tuple};
 use super::{DIMS, Shared};
 use relax_syntax::dim::{Dim, DimOp};
@@ -84,15 +84,29 @@ impl<'a, 'b> Body<'a, 'b> {
             let (text, ty) = constant(self.choices);
             return self.bind(&text, ty);
         }
-        let chapter = CHAPTERS[self.choices.below(CHAPTERS.len())];
-        let form = chapter[self.choices.below(chapter.len())];
-        match form(self) {
-            Some(call) if self.is_small(&call) => self.bind_call(call),
-            _ => {
-                let x = self.pick(Class::Float, 0..=5);
-                self.bind(&format!("exp({})", x.name), x.ty);
-            }
+        match self.call_of(CHAPTERS) {
+            Some(call) => self.bind_call(call),
+            None => self.exponential(),
         }
+    }
+
+    /// A binding of a call of one of these chapters whose dims are known.
+    pub(super) fn operator_of(&mut self, chapters: &[&[Form]]) {
+        match self.call_of(chapters) {
+            Some(Call { made: Made::Unknown(..) | Made::Nothing, .. }) | None => self.exponential(),
+            Some(call) => self.bind_call(call),
+        }
+    }
+
+    fn call_of(&mut self, chapters: &[&[Form]]) -> Option<Call> {
+        let chapter = chapters[self.choices.below(chapters.len())];
+        let form = chapter[self.choices.below(chapter.len())];
+        form(self).filter(|call| self.is_small(call))
+    }
+
+    fn exponential(&mut self) {
+        let x = self.pick(Class::Float, 0..=5);
+        self.bind(&format!("exp({})", x.name), x.ty);
     }
 
     fn is_small(&self, call: &Call) -> bool {

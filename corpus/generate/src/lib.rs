@@ -10,12 +10,14 @@ mod body;
 mod choices;
 mod constant;
 mod forms;
+mod placed;
 mod scope;
 mod statements;
 mod tensor_program;
 
 use body::Body;
 use choices::Choices;
+pub use placed::placed;
 use relax_semantics::random::Random;
 use relax_syntax::dim::{Dim, DimOp};
 use scope::{Type, Var};

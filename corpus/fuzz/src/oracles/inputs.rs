@@ -32,25 +32,44 @@ fn dims(case: &Case, function: &Function, index: usize) -> Dims {
         .collect()
 }
 
-/// Dims and values of a call; none where its signature has no values, which is counted.
+/// Dims and values of a call, of every other one those at the edges of their dtypes; none where its signature has no values, which is counted.
 pub(super) fn drawn(
     case: &Case,
     function: &Function,
     index: usize,
     statistics: &mut Statistics,
 ) -> Option<(Dims, Vec<Value>)> {
+    with_edges(case, function, (index, index % 2 == 1), statistics)
+}
+
+/// The same, of values that are not at the edges of their dtypes.
+pub(super) fn drawn_plain(
+    case: &Case,
+    function: &Function,
+    index: usize,
+    statistics: &mut Statistics,
+) -> Option<(Dims, Vec<Value>)> {
+    with_edges(case, function, (index, false), statistics)
+}
+
+fn with_edges(
+    case: &Case,
+    function: &Function,
+    (index, edges): (usize, bool),
+    statistics: &mut Statistics,
+) -> Option<(Dims, Vec<Value>)> {
     let dims = dims(case, function, index);
-    let arguments = arguments(case, function, &dims, index);
+    let arguments = arguments(case, function, &dims, edges);
     statistics.unfit += u64::from(arguments.is_none());
     Some((dims, arguments?))
 }
 
-/// Values in these dims; every other case has the values at the edges of its dtypes.
-fn arguments(case: &Case, function: &Function, dims: &Dims, index: usize) -> Option<Vec<Value>> {
+/// Values in these dims.
+fn arguments(case: &Case, function: &Function, dims: &Dims, edges: bool) -> Option<Vec<Value>> {
     let params = function.lambda.params.iter();
     let values = params.map(|&param| {
         let mut random = Random::new(case.seed, &function.var(param).name);
-        if index % 2 == 1 {
+        if edges {
             random = random.with_edges();
         }
         let annotation = function.param_annotation(param);

@@ -7,15 +7,21 @@ mod machine;
 mod passes;
 mod pipeline;
 mod printing;
+mod ranks;
 mod reorder;
 mod specialize;
 mod twins;
 
 use crate::case::{Case, Finding};
 use crate::session::Statistics;
+use relax_generate::{bytes, module, placed};
 use relax_rewrite::pass::Device;
+use relax_semantics::random::Random;
 use std::fmt;
 use std::str::FromStr;
+
+/// Bytes of choices for one program, at the most.
+const LONGEST: usize = 260;
 
 /// A property of programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,11 +40,13 @@ pub enum Oracle {
     Twins,
     /// Dims told at compile time, and claims proved, hold in runs.
     Static,
+    /// All ranks of a mesh give on their shards what one device gives. It has programs of its own.
+    Ranks,
 }
 
 impl Oracle {
     /// All of them.
-    pub const ALL: [Oracle; 7] = [
+    pub const ALL: [Oracle; 8] = [
         Oracle::Print,
         Oracle::Check,
         Oracle::Passes,
@@ -46,6 +54,7 @@ impl Oracle {
         Oracle::Vm,
         Oracle::Twins,
         Oracle::Static,
+        Oracle::Ranks,
     ];
 
     /// As the command names it.
@@ -59,7 +68,22 @@ impl Oracle {
             Oracle::Vm => "vm",
             Oracle::Twins => "twins",
             Oracle::Static => "static",
+            Oracle::Ranks => "ranks",
         }
+    }
+
+    /// The text of its program of a seed.
+    #[must_use]
+    pub fn program(self, seed: u64) -> String {
+        let longest = Random::new(seed, "length").int(&(20..=260));
+        let bytes = bytes(seed, usize::try_from(longest).unwrap_or(LONGEST));
+        if self.is_of_meshes() { placed(&bytes) } else { module(&bytes) }
+    }
+
+    /// Whether its programs are those over a mesh.
+    #[must_use]
+    pub fn is_of_meshes(self) -> bool {
+        self == Oracle::Ranks
     }
 
     /// Holds it against a program.
@@ -80,6 +104,7 @@ impl Oracle {
             Oracle::Vm => machine::hold(case, backend, statistics),
             Oracle::Twins => twins::hold(case, statistics),
             Oracle::Static => claims::hold(case, statistics),
+            Oracle::Ranks => ranks::hold(case, statistics),
         }
     }
 }

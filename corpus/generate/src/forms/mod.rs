@@ -67,6 +67,34 @@ pub(super) const CHAPTERS: &[&[Form]] = &[
     distributed::FORMS,
 ];
 
+/// Those of programs over a mesh: no calls of functions, and no collectives of their own. Products and what moves axes come more
+/// often.
+pub(super) const PLACED: &[&[Form]] = &[
+    elementwise::FORMS,
+    elementwise::BINARY,
+    elementwise::BINARY,
+    elementwise::TERNARY,
+    movement::FORMS,
+    movement::FORMS,
+    joining::FORMS,
+    joining::FORMS,
+    reduction::FORMS,
+    reduction::FORMS,
+    products::FORMS,
+    products::FORMS,
+    products::FORMS,
+    creation::FORMS,
+    creation::CASTS,
+    indexing::FORMS,
+    order::FORMS,
+    neural::FORMS,
+    normalization::FORMS,
+    normalization::FORMS,
+    convolution::FORMS,
+    attention::FORMS,
+    neural::QUANTIZATION,
+];
+
 fn one(text: String, ty: Type) -> Option<Call> {
     Some(Call { text, made: Made::One(ty) })
 }
