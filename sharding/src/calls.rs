@@ -275,32 +275,38 @@ fn on_block(
     }
     facts.push();
     facts.assume(Claim::new(0, Relation::AtMost, block.extent.clone()));
-    let results = deduced(&local, module, facts).and_then(|(results, obligations)| {
-        let fits = |(dims, _): &(Vec<Dim>, DType), axis: usize, facts: &mut dyn Facts| {
+    let operands = call.operands.iter().zip(&strategy.operands).zip(&strategy.units);
+    for (((dims, _), placement), unit) in operands {
+        if let Placement::Sharded(axis) = placement {
+            let own = block.times(*unit).extent;
+            facts.assume(Claim::new(own, Relation::AtMost, dims[*axis].clone()));
+        }
+    }
+    let results = is_accepted(&local, call, module, facts).filter(|results| {
+        let mut fits = |(dims, _): &(Vec<Dim>, DType), axis: usize| {
             dims.get(axis).is_some_and(|dim| facts.equal(dim, extent) == Answer::Proved)
         };
-        let is_cut = result.is_none_or(|axis| results.iter().all(|own| fits(own, axis, facts)));
-        (is_cut && are_met(&obligations, call, module, facts)).then_some(results)
+        result.is_none_or(|axis| results.iter().all(|own| fits(own, axis)))
     });
     facts.pop();
     local.results = results?;
     Some(local)
 }
 
-/// Whether the constraints of a call on a block hold for every block wherever those of the whole call hold.
-fn are_met(
-    obligations: &[Obligation],
+/// The results of a call on a block, where its constraints hold for every block if those of the whole call hold.
+fn is_accepted(
+    local: &Call,
     call: &Call,
     module: &Module,
     facts: &mut dyn Facts,
-) -> bool {
-    if obligations.is_empty() {
-        return true;
+) -> Option<Vec<(Vec<Dim>, DType)>> {
+    let (results, obligations) = deduced(local, module, facts)?;
+    if !obligations.is_empty() {
+        let (_, whole) = deduced(call, module, facts)?;
+        whole.into_iter().for_each(|obligation| facts.assume(obligation.claim));
     }
-    for obligation in deduced(call, module, facts).map(|(_, whole)| whole).unwrap_or_default() {
-        facts.assume(obligation.claim);
-    }
-    obligations.iter().all(|obligation| facts.decide(&obligation.claim) == Answer::Proved)
+    let mut holds = |own: &Obligation| facts.decide(&own.claim) == Answer::Proved;
+    obligations.iter().all(&mut holds).then_some(results)
 }
 
 /// Whether a parameter is the shape of the result.
@@ -330,15 +336,19 @@ fn deduced(call: &Call, module: &Module, facts: &mut dyn Facts) -> Option<Deduce
         Argument::Known(known) => Operand::of_known(known.clone()),
     };
     let operands: Vec<Operand> = call.args.iter().map(operand).collect();
+    // What is left to a run is assumed by deduction, but is not known here.
+    facts.push();
     let mut infer = Infer {
         row: call.row,
         operands: &operands,
-        facts,
+        facts: &mut *facts,
         obligations: Vec::new(),
         module: Some(module),
     };
-    let results = tensors(&(call.row.infer)(&mut infer).ok()?)?;
-    Some((results, infer.obligations))
+    let result = (call.row.infer)(&mut infer);
+    let obligations = infer.obligations;
+    facts.pop();
+    Some((tensors(&result.ok()?)?, obligations))
 }
 
 /// The atoms of a shape with the local extents of the result.
