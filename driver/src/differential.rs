@@ -162,7 +162,15 @@ pub fn all_externals(
 /// A trap, a limit, or a value that the virtual machine does not have.
 pub fn called(module: &machine::Module, name: &str, arguments: &[Value]) -> Result<Value, Stop> {
     let arguments = arguments.iter().map(to_machine).collect::<Result<Vec<_>, _>>();
-    let arguments = arguments.map_err(Stop::Unsupported)?;
+    called_with(module, name, arguments.map_err(Stop::Unsupported)?)
+}
+
+/// The same with values of the machine.
+pub(crate) fn called_with(
+    module: &machine::Module,
+    name: &str,
+    arguments: Vec<machine::Value>,
+) -> Result<Value, Stop> {
     let function = module.function(name);
     let function = function.ok_or_else(|| Stop::Unsupported(format!("`{name}` is private")))?;
     let mut named =

@@ -12,9 +12,10 @@ pub use processes::{Counts, Processes, Refused, digest, fact};
 pub use shared::Shared;
 pub use transport::{Addressed, Transport};
 
-use crate::differential::called;
+use crate::differential::called_with;
 use relax_reference::{
-    Operators, Printed, dtype_to_semantics, register_with, span_to_semantics, to_semantics,
+    Operators, Printed, dtype_to_semantics, register_with, span_to_semantics, to_machine,
+    to_semantics,
 };
 use relax_runtime::file::{Image, LoadError};
 use relax_runtime::{self as machine, HostCall, Limits, Module};
@@ -23,6 +24,7 @@ use relax_semantics::ops::{
 };
 use relax_semantics::ranks::{Alike, Exchange, Mesh, Peers, Place, RanRank, on_all};
 use relax_semantics::stop::Stop;
+use relax_semantics::tensor::Tensor;
 use relax_semantics::value::Value;
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
@@ -78,8 +80,9 @@ impl Ranks {
             0 => (machine::threads(0) / workers.max(1)).max(1),
             given => given,
         };
-        let load = |_| OneRank::of_bytes(&bytes, Limits { threads, ..limits }, of_operators);
-        let modules = (0..workers).map(load).collect::<Result<_, _>>()?;
+        let modules = Module::load_several(&bytes, Limits { threads, ..limits }, workers)?;
+        let ready = modules.into_iter().map(|module| OneRank::of(module, of_operators));
+        let modules = ready.collect::<Result<_, _>>()?;
         Ok(Self { mesh: mesh.clone(), modules, calls: Mutex::new(()) })
     }
 
@@ -93,9 +96,10 @@ impl Ranks {
     pub fn call(&self, function: &str, given: Vec<Vec<Value>>) -> Result<Vec<RanRank>, Stop> {
         assert_eq!(given.len(), self.modules.len(), "invariant: one list of arguments a rank");
         let _one = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        let given = to_machines(given).map_err(Stop::Unsupported)?;
         let given = self.modules.iter().zip(given).collect();
-        on_all(&self.mesh, given, |rank, (of_rank, arguments): (&OneRank, Vec<Value>)| {
-            of_rank.call(Arc::new(rank), function, &arguments)
+        on_all(&self.mesh, given, |rank, (of_rank, arguments): (&OneRank, Vec<machine::Value>)| {
+            of_rank.called(Arc::new(rank), function, arguments)
         })
     }
 }
@@ -110,15 +114,10 @@ impl OneRank {
         limits: Limits,
         of_operators: &ops::Limits,
     ) -> Result<Self, RanksError> {
-        Self::of_bytes(&image.to_bytes(), limits, of_operators)
+        Self::of(Module::load_with(&image.to_bytes(), limits)?, of_operators)
     }
 
-    fn of_bytes(
-        bytes: &[u8],
-        limits: Limits,
-        of_operators: &ops::Limits,
-    ) -> Result<Self, RanksError> {
-        let (mut module, limits) = (Module::load_with(bytes, limits)?, of_operators);
+    fn of(mut module: Module, limits: &ops::Limits) -> Result<Self, RanksError> {
         let (printed, rank) = (Printed::default(), Arc::new(Mutex::new(None)));
         let own: Arc<Mutex<Option<OtherRanks>>> = Arc::clone(&rank);
         let limited = limits.clone();
@@ -133,8 +132,16 @@ impl OneRank {
 
     /// Calls a function with the arguments of this rank. Calls are made one after the other.
     pub fn call(&self, others: OtherRanks, name: &str, arguments: &[Value]) -> RanRank {
+        let arguments = arguments.iter().map(to_machine).collect::<Result<Vec<_>, _>>();
+        match arguments {
+            Ok(arguments) => self.called(others, name, arguments),
+            Err(why) => RanRank { result: Err(Stop::Unsupported(why)), printed: Vec::new() },
+        }
+    }
+
+    fn called(&self, others: OtherRanks, name: &str, arguments: Vec<machine::Value>) -> RanRank {
         self.set(Some(others));
-        let result = called(&self.module, name, arguments);
+        let result = called_with(&self.module, name, arguments);
         self.set(None);
         RanRank { result, printed: self.printed.take() }
     }
@@ -142,6 +149,35 @@ impl OneRank {
     fn set(&self, rank: Option<OtherRanks>) {
         *self.rank.lock().unwrap_or_else(PoisonError::into_inner) = rank;
     }
+}
+
+/// The arguments of each rank as values of the machine. What ranks share is copied once, and each argument goes as it is copied.
+fn to_machines(mut given: Vec<Vec<Value>>) -> Result<Vec<Vec<machine::Value>>, String> {
+    let mut result: Vec<Vec<machine::Value>> = given.iter().map(|_| Vec::new()).collect();
+    let count = given.iter().map(Vec::len).max().unwrap_or(0);
+    for position in 0..count {
+        let mut copied: Vec<(Tensor, machine::Value)> = Vec::new();
+        for (own, result) in given.iter_mut().zip(&mut result) {
+            let Some(value) = own.get_mut(position) else { continue };
+            let value = std::mem::replace(value, Value::None);
+            let shared = |tensor: &Tensor| {
+                let known = copied.iter().find(|(known, _)| known.shares(tensor));
+                known.map(|(_, copy)| copy.clone())
+            };
+            result.push(match &value {
+                Value::Tensor(tensor) => match shared(tensor) {
+                    Some(copy) => copy,
+                    None => {
+                        let copy = to_machine(&value)?;
+                        copied.push((tensor.clone(), copy.clone()));
+                        copy
+                    }
+                },
+                other => to_machine(other)?,
+            });
+        }
+    }
+    Ok(result)
 }
 
 /// The result of an operator of ranks; `None` for other operators, and where nothing was written to some elements of a tensor that no

@@ -22,14 +22,16 @@ pub fn bind(annotation: &Annotation, value: &Value, dims: &mut Dims) {
             }
         }
         (Annotation::Shape(extents), Value::Shape(actual)) => bind_dims(extents, actual, dims),
-        (annotation, Value::Tensor(tensor)) => {
-            let actual: Vec<i64> =
-                tensor.shape().iter().map(|&d| i64::try_from(d).unwrap_or(i64::MAX)).collect();
-            if let Some(tensor) = annotation.as_tensor() {
-                bind_dims(&tensor.extents, &actual, dims);
-            }
-        }
+        (annotation, Value::Tensor(tensor)) => bind_shape(annotation, tensor.shape(), dims),
         _ => {}
+    }
+}
+
+/// As [`bind`], of a tensor of this shape.
+pub fn bind_shape(annotation: &Annotation, shape: &[usize], dims: &mut Dims) {
+    let actual: Vec<i64> = shape.iter().map(|&d| i64::try_from(d).unwrap_or(i64::MAX)).collect();
+    if let Some(tensor) = annotation.as_tensor() {
+        bind_dims(&tensor.extents, &actual, dims);
     }
 }
 

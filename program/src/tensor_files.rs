@@ -8,6 +8,7 @@ mod gguf;
 mod limited;
 mod npy;
 mod npz;
+mod parts;
 mod safetensors;
 mod shards;
 mod source;

@@ -15,6 +15,8 @@ use relax_syntax::annotation::{Annotation, Placement, shard_extent};
 use relax_syntax::dim::Dim;
 use relax_syntax::ir::{Function, Module};
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::ops::Range;
 
 /// What came of a run.
 #[derive(Clone, Debug)]
@@ -25,13 +27,46 @@ pub struct Ran {
     pub printed: Vec<(usize, String)>,
 }
 
+/// A tensor that is stored elsewhere, of which each rank reads its part.
+pub trait Stored {
+    /// The extents of the whole.
+    fn shape(&self) -> &[usize];
+
+    /// What it is, for processes to compare.
+    fn description(&self) -> String;
+
+    /// Consecutive indices of each axis.
+    ///
+    /// # Errors
+    /// Where it cannot be read.
+    fn part(&self, part: &[Range<usize>]) -> Result<Tensor, Stop>;
+}
+
+/// The parts of stored arguments that were read: ranks with the same part share it.
+type Read = BTreeMap<(usize, Vec<(usize, usize)>), Tensor>;
+
+/// A global argument.
+#[derive(Clone)]
+pub enum Argument<'a> {
+    /// A value that is there.
+    Value(Value),
+    /// A tensor that is not.
+    Stored(&'a dyn Stored),
+}
+
+impl From<Value> for Argument<'_> {
+    fn from(value: Value) -> Self {
+        Argument::Value(value)
+    }
+}
+
 /// Runs the local program `local` of a function with global arguments, in the interpreter.
 #[must_use]
-pub fn run(
+pub fn run<'a, A: Clone + Into<Argument<'a>>>(
     function: &Function,
     plan: &Plan,
     local: &Module,
-    arguments: &[Value],
+    arguments: &[A],
     options: &Options,
 ) -> Ran {
     let mesh = &plan.axes.mesh;
@@ -41,14 +76,15 @@ pub fn run(
 }
 
 /// The same by whatever calls the local program on all ranks, with the arguments of each.
-pub fn run_by(
+pub fn run_by<'a, A: Clone + Into<Argument<'a>>>(
     function: &Function,
     plan: &Plan,
-    arguments: &[Value],
+    arguments: &[A],
     call: impl FnOnce(Vec<Vec<Value>>) -> Result<Vec<RanRank>, Stop>,
 ) -> Ran {
+    let arguments: Vec<Argument> = arguments.iter().cloned().map(Into::into).collect();
     let stopped = |stop| Ran { result: Err((0, stop)), printed: Vec::new() };
-    let ran = match shards(function, plan, arguments).and_then(call) {
+    let ran = match shards(function, plan, &arguments).and_then(call) {
         Ok(ran) => ran,
         Err(stop) => return stopped(stop),
     };
@@ -57,14 +93,15 @@ pub fn run_by(
 
 /// The same on one rank, whose others run elsewhere: `call` runs it with its arguments, and gives what came of all ranks to one of
 /// them.
-pub fn run_one(
+pub fn run_one<'a, A: Clone + Into<Argument<'a>>>(
     function: &Function,
     plan: &Plan,
-    (arguments, rank): (&[Value], usize),
+    (arguments, rank): (&[A], usize),
     call: impl FnOnce(Result<Vec<Value>, Stop>) -> Option<Vec<RanRank>>,
 ) -> Option<Ran> {
-    let given = global_values(function, plan, arguments)
-        .and_then(|values| shards_of(plan, (arguments, &values), rank));
+    let arguments: Vec<Argument> = arguments.iter().cloned().map(Into::into).collect();
+    let given = global_values(function, plan, &arguments)
+        .and_then(|values| shards_of(plan, (&arguments, &values), rank, &mut Read::new()));
     call(given).map(|ran| results(plan, ran))
 }
 
@@ -83,20 +120,23 @@ fn results(plan: &Plan, ran: Vec<RanRank>) -> Ran {
 }
 
 /// The values of symbolic dims that stand alone in the parameters.
-fn bound(function: &Function, arguments: &[Value]) -> BTreeMap<Name, i64> {
+fn bound(function: &Function, arguments: &[Argument]) -> BTreeMap<Name, i64> {
     let mut values = BTreeMap::new();
-    for (&param, value) in function.lambda.params.iter().zip(arguments) {
+    let integers = |shape: &[usize]| -> Vec<i64> {
+        shape.iter().map(|&dim| i64::try_from(dim).unwrap_or(i64::MAX)).collect()
+    };
+    for (&param, argument) in function.lambda.params.iter().zip(arguments) {
         let (dims, extents): (Option<&[Dim]>, Vec<i64>) =
-            match (function.param_annotation(param), value) {
-                (Annotation::Shape(extents), Value::Shape(dims)) => (extents.dims(), dims.clone()),
-                (annotation, Value::Tensor(tensor)) => (
-                    annotation.dims(),
-                    tensor
-                        .shape()
-                        .iter()
-                        .map(|&dim| i64::try_from(dim).unwrap_or(i64::MAX))
-                        .collect(),
-                ),
+            match (function.param_annotation(param), argument) {
+                (Annotation::Shape(extents), Argument::Value(Value::Shape(dims))) => {
+                    (extents.dims(), dims.clone())
+                }
+                (annotation, Argument::Value(Value::Tensor(tensor))) => {
+                    (annotation.dims(), integers(tensor.shape()))
+                }
+                (annotation, Argument::Stored(stored)) => {
+                    (annotation.dims(), integers(stored.shape()))
+                }
                 _ => (None, Vec::new()),
             };
         for (dim, extent) in dims.unwrap_or_default().iter().zip(extents) {
@@ -109,14 +149,24 @@ fn bound(function: &Function, arguments: &[Value]) -> BTreeMap<Name, i64> {
 }
 
 /// The arguments of each rank.
-fn shards(function: &Function, plan: &Plan, arguments: &[Value]) -> Result<Vec<Vec<Value>>, Stop> {
+fn shards(
+    function: &Function,
+    plan: &Plan,
+    arguments: &[Argument],
+) -> Result<Vec<Vec<Value>>, Stop> {
     let values = global_values(function, plan, arguments)?;
     let workers: usize = plan.axes.mesh.extents.iter().product();
-    (0..workers).map(|worker| shards_of(plan, (arguments, &values), worker)).collect()
+    let mut read = Read::new();
+    let mut of_rank = |worker| shards_of(plan, (arguments, &values), worker, &mut read);
+    (0..workers).map(&mut of_rank).collect()
 }
 
 /// The values of the symbolic dims that the local program takes.
-fn global_values(function: &Function, plan: &Plan, arguments: &[Value]) -> Result<Vec<i64>, Stop> {
+fn global_values(
+    function: &Function,
+    plan: &Plan,
+    arguments: &[Argument],
+) -> Result<Vec<i64>, Stop> {
     if arguments.len() != plan.params.len() {
         let message = format!(
             "`{}` takes {} arguments, found {}",
@@ -137,23 +187,56 @@ fn global_values(function: &Function, plan: &Plan, arguments: &[Value]) -> Resul
 /// The arguments of one rank.
 fn shards_of(
     plan: &Plan,
-    (arguments, values): (&[Value], &[i64]),
+    (arguments, values): (&[Argument], &[i64]),
     worker: usize,
+    read: &mut Read,
 ) -> Result<Vec<Value>, Stop> {
     let at = plan.axes.mesh.coordinates(worker);
     let mut world: Vec<i64> =
         at.iter().map(|&rank| i64::try_from(rank).unwrap_or(i64::MAX)).collect();
     world.extend(values);
     let mut given = vec![Value::Shape(world)];
-    for (value, layout) in arguments.iter().zip(&plan.params) {
-        given.push(match (value, layout) {
-            (Value::Tensor(tensor), Some(layout)) => {
+    for (number, (argument, layout)) in arguments.iter().zip(&plan.params).enumerate() {
+        given.push(match (argument, layout) {
+            (Argument::Value(Value::Tensor(tensor)), Some(layout)) => {
                 Value::Tensor(shard(tensor, layout, &at, plan)?)
             }
-            (value, _) => value.clone(),
+            (Argument::Value(value), _) => value.clone(),
+            (Argument::Stored(stored), layout) => {
+                let replicated = plan.axes.replicated();
+                let layout = layout.as_ref().unwrap_or(&replicated);
+                let part = part(stored.shape(), layout, &at, plan)?;
+                let key = part.iter().map(|range| (range.start, range.end)).collect();
+                Value::Tensor(match read.entry((number, key)) {
+                    Entry::Occupied(known) => known.get().clone(),
+                    Entry::Vacant(place) => place.insert(stored.part(&part)?).clone(),
+                })
+            }
         });
     }
     Ok(given)
+}
+
+/// The indices of each axis of a tensor that a worker has.
+fn part(
+    shape: &[usize],
+    layout: &Layout,
+    at: &[usize],
+    plan: &Plan,
+) -> Result<Vec<Range<usize>>, Stop> {
+    let mut part: Vec<Range<usize>> = shape.iter().map(|&extent| 0..extent).collect();
+    for (axis, placement) in layout.iter().enumerate() {
+        let Placement::Sharded(cut) = placement else { continue };
+        let Some(own) = part.get_mut(*cut) else { return Err(no_axis(*cut)) };
+        let rows = own.len().div_ceil(plan.axes.mesh.extents[axis]);
+        let start = (at[axis] * rows).min(own.end);
+        *own = start..(start + rows).min(own.end);
+    }
+    Ok(part)
+}
+
+fn no_axis(cut: usize) -> Stop {
+    Stop::trap("boundary/rank", format!("there is no axis {cut} to cut"))
 }
 
 /// The part of a tensor that a worker has.
@@ -162,7 +245,7 @@ fn shard(tensor: &Tensor, layout: &Layout, at: &[usize], plan: &Plan) -> Result<
     for (axis, placement) in layout.iter().enumerate() {
         let Placement::Sharded(cut) = placement else { continue };
         if *cut >= tensor.rank() {
-            return Err(Stop::trap("boundary/rank", format!("there is no axis {cut} to cut")));
+            return Err(no_axis(*cut));
         }
         let integer = |value: i64| Value::int(value);
         let rank = i64::try_from(at[axis]).unwrap_or(i64::MAX);

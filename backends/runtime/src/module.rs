@@ -94,6 +94,30 @@ impl Module {
         Self::of_parts(parts, limits, Block::copied)
     }
 
+    /// Loads a module file several times: each module has kernels and limits of its own, and all have the same constants.
+    ///
+    /// # Errors
+    /// As [`Module::load`].
+    pub fn load_several(
+        bytes: &[u8],
+        limits: Limits,
+        count: usize,
+    ) -> Result<Vec<Self>, LoadError> {
+        let mut modules: Vec<Self> = Vec::new();
+        for _ in 0..count {
+            let parts = Parts::of(bytes)?;
+            let own = match modules.first() {
+                None => Self::of_parts(parts, limits, Block::copied)?,
+                Some(first) => {
+                    let kernels = native(&parts, limits)?;
+                    Self::with_constants(parts, kernels, limits, first.loaded.constants.clone())
+                }
+            };
+            modules.push(own);
+        }
+        Ok(modules)
+    }
+
     /// Loads a module file from where it lies. Its constants are not copied: while the module lives, nobody may write
     /// into the file; another one may take its place.
     ///
@@ -115,11 +139,7 @@ impl Module {
     ) -> Result<Self, LoadError> {
         check_target(&parts.target)?;
         parts.program.validate(parts.data.len() as u64).map_err(LoadError::Invalid)?;
-        let kernels: Box<dyn Kernels> = if parts.object.is_empty() {
-            Box::new(NoKernels)
-        } else {
-            Box::new(NativeKernels::load(&parts.program, parts.object, limits.threads)?)
-        };
+        let kernels = native(&parts, limits)?;
         Self::ready(parts, kernels, limits, place)
     }
 
@@ -155,10 +175,20 @@ impl Module {
         limits: Limits,
         place: impl FnOnce(&[u8]) -> Option<Block>,
     ) -> Result<Self, LoadError> {
-        let Parts { program, data, metadata, source, .. } = parts;
-        let block = place(data).ok_or("there is no memory for the constants".to_owned());
-        let constants = block.and_then(|block| constants(&program, block));
+        let block = place(parts.data).ok_or("there is no memory for the constants".to_owned());
+        let constants = block.and_then(|block| constants(&parts.program, block));
         let constants = constants.map_err(LoadError::Invalid)?;
+        Ok(Self::with_constants(parts, kernels, limits, constants))
+    }
+
+    /// A module of a valid program, with the values of its constants.
+    fn with_constants(
+        parts: Parts<'_>,
+        kernels: Box<dyn Kernels>,
+        limits: Limits,
+        constants: Vec<Value>,
+    ) -> Self {
+        let Parts { program, metadata, source, .. } = parts;
         let names = program.kernels.iter().map(|kernel| kernel.name.as_str().into()).collect();
         let symbol = |(at, function): (usize, &Function)| {
             Some((function.symbol.clone()?, u32::try_from(at).ok()?))
@@ -167,7 +197,7 @@ impl Module {
         let pool = Arc::new(Pool::new(limits.bytes));
         let loaded =
             Loaded { program, constants, kernels, names, hosts: BTreeMap::new(), observer: None };
-        Ok(Self { loaded, metadata, source, symbols, pool, limits })
+        Self { loaded, metadata, source, symbols, pool, limits }
     }
 
     /// Gives the program a function to call under this name.
@@ -321,6 +351,14 @@ impl Callable<'_> {
         module.pool.end_call();
         result
     }
+}
+
+/// The machine code of a module file.
+fn native(parts: &Parts<'_>, limits: Limits) -> Result<Box<dyn Kernels>, LoadError> {
+    if parts.object.is_empty() {
+        return Ok(Box::new(NoKernels));
+    }
+    Ok(Box::new(NativeKernels::load(&parts.program, parts.object, limits.threads)?))
 }
 
 /// The constants as values. Tensors share the block of the section.

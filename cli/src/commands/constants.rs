@@ -3,14 +3,18 @@
 
 use crate::exit::Failure;
 use relax_program::externals::{as_identifier, constants, externals};
-use relax_program::tensor_files::Weights;
+use relax_program::tensor_files::{Entry, Weights};
 use relax_rewrite::passes::bind_params::entry;
+use relax_semantics::stop::Stop;
 use relax_semantics::tensor::Tensor;
+use relax_sharding::run::Stored;
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
 use relax_syntax::ir::{Function, Module};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 
 /// What the file gives to a run.
 #[derive(Default)]
@@ -19,6 +23,53 @@ pub(super) struct Constants {
     pub(super) externals: BTreeMap<Name, Tensor>,
     /// Tensors that have the name of a parameter of the entry function.
     pub(super) parameters: BTreeMap<Name, Tensor>,
+    /// The same of a run of ranks, where each reads its part.
+    pub(super) stored: BTreeMap<Name, StoredParameter>,
+}
+
+/// A parameter of the entry function in a file.
+pub(super) struct StoredParameter {
+    weights: Arc<Weights>,
+    name: String,
+    /// What the file says of it.
+    pub(super) entry: Entry,
+}
+
+impl Stored for StoredParameter {
+    fn shape(&self) -> &[usize] {
+        &self.entry.shape
+    }
+
+    fn description(&self) -> String {
+        let Entry { stored, shape, .. } = &self.entry;
+        format!("`{}` of a file, {stored} {shape:?}", self.name)
+    }
+
+    fn part(&self, part: &[Range<usize>]) -> Result<Tensor, Stop> {
+        self.weights.part(&self.name, part).map_err(Stop::Unsupported)
+    }
+}
+
+/// As [`load`], but parameters stay in the file where it has parts.
+pub(super) fn load_for_ranks(
+    module: &Module,
+    function: &Function,
+    path: Option<&Path>,
+    limit: u64,
+) -> Result<Constants, Failure> {
+    let Some(weights) = open_within(path, limit)?.filter(Weights::has_parts) else {
+        return load(module, function, path, limit);
+    };
+    let externals = constants(module, &weights).map_err(Failure::usage)?;
+    let mut entries = weights.entries().map_err(Failure::usage)?;
+    let found = stored(function, entries.keys())?;
+    let weights = Arc::new(weights);
+    let of_file = |(param, name): (Name, String)| {
+        let entry = entries.remove(&name)?;
+        Some((param, StoredParameter { weights: Arc::clone(&weights), name, entry }))
+    };
+    let stored = found.into_iter().filter_map(of_file).collect();
+    Ok(Constants { externals, stored, ..Constants::default() })
 }
 
 /// Reads what the program asks for.
@@ -54,7 +105,8 @@ pub(super) fn from(
         return if wanted.is_empty() { Ok(Constants::default()) } else { Err(no_file(&wanted)) };
     };
     let externals = constants(module, weights).map_err(Failure::usage)?;
-    Ok(Constants { externals, parameters: parameters(function, weights)? })
+    let parameters = parameters(function, weights)?;
+    Ok(Constants { externals, parameters, ..Constants::default() })
 }
 
 /// The tensors that are parameters, of a program whose constants are known.

@@ -85,7 +85,11 @@ fn run_on(args: &RunArgs, on: &On, terminal: &mut Terminal) -> Outcome {
     if args.backend == Device::Interp || !matches!(on, On::One) {
         let function = entry(&program.module, &args.entry)?;
         let (params, limit) = (args.params.as_deref(), size("--max-memory", &args.max_memory)?);
-        let constants = constants::load(&program.module, function, params, limit)?;
+        let load = match on {
+            On::One => constants::load,
+            On::Threads(_) | On::Processes(_) => constants::load_for_ranks,
+        };
+        let constants = load(&program.module, function, params, limit)?;
         return with_constants(args, (&program, on), constants, terminal);
     }
     let prepared = prepare_program(args, &program, terminal)?;
@@ -169,7 +173,8 @@ fn interpreted(
 ) -> Outcome {
     let max_bytes = size("--max-memory", &args.max_memory)?;
     let function = entry(&program.module, &args.entry)?;
-    let arguments = Inputs::new(args, function, max_bytes)?.read(&constants.parameters)?;
+    let inputs = Inputs::new(args, function, max_bytes)?;
+    let arguments = inputs.read_beside(&constants.parameters, &constants.stored)?;
     let names = output_names(&function.lambda.attrs);
     let calls = args.trace.as_ref().map(|_| Calls::new());
     let options = RunOptions {
@@ -181,6 +186,7 @@ fn interpreted(
     };
     if !matches!(on, On::One) {
         let options = options.interpreter_options();
+        let arguments = ranks::global(function, arguments, &constants.stored);
         let engine = ranks::Engine::Interpreter(arguments, options);
         return ranks::run(args, on, (program, engine), terminal);
     }

@@ -1,7 +1,8 @@
 //! Fuzzing in continuous integration: programs of one fixed seed, and of a fresh one, which is printed.
 
-use relax_fuzz::{Coverage, Found, Oracle, Plan, Statistics, run, shrink};
+use relax_fuzz::{Coverage, Found, Oracle, Plan, Replayed, Statistics, replay, run, shrink};
 use relax_rewrite::pass::Device;
+use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
 /// Programs of the fixed seed; the fresh one runs for some seconds.
@@ -86,4 +87,25 @@ fn programs_have_every_operator_that_people_write() {
     let missing: Vec<&str> = coverage.missing().iter().filter(made).copied().collect();
     assert!(missing.is_empty(), "{missing:?}");
     assert!(coverage.pairs() > 230, "{}", coverage.pairs());
+}
+
+/// The shrunk programs of what `ranks` found.
+#[test]
+fn regressions_over_a_mesh_hold() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../regressions");
+    let files = std::fs::read_dir(folder).expect("the corpus has regressions");
+    let mut count = 0;
+    for file in files.flatten() {
+        let text = std::fs::read_to_string(file.path()).expect("it is a text");
+        if !text.contains("module_attr(\"mesh[") {
+            continue;
+        }
+        for seed in 0..4 {
+            let mut statistics = Statistics::default();
+            let replayed = replay(&text, (Oracle::Ranks, seed), Device::Interp, &mut statistics);
+            assert_eq!(replayed, Replayed::Holds, "{}", file.path().display());
+            count += statistics.compared;
+        }
+    }
+    assert!(count >= 8, "{count}");
 }

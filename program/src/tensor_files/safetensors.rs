@@ -5,6 +5,7 @@
 //! change its constants.
 
 use super::elements::{Order, from_bytes, to_bytes};
+use super::parts;
 use super::source::Source;
 use super::weights::Entry;
 use relax_semantics::tensor::Tensor;
@@ -14,6 +15,7 @@ use safetensors::tensor::{Dtype, Metadata, TensorInfo, View};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::io::Read;
+use std::ops::Range;
 use std::path::Path;
 
 /// An open safetensors file.
@@ -78,16 +80,33 @@ impl Content {
 
     /// Reads and decodes a tensor.
     pub(super) fn tensor(&self, name: &str) -> Result<Tensor, String> {
-        let info = self
-            .header
-            .info(name)
-            .ok_or_else(|| SafeTensorError::TensorNotFound(name.to_owned()).to_string())?;
+        let info = self.info(name)?;
+        let whole: Vec<Range<usize>> = info.shape.iter().map(|&extent| 0..extent).collect();
+        self.part(name, &whole)
+    }
+
+    /// Reads and decodes a part of a tensor: consecutive indices of each axis.
+    pub(super) fn part(&self, name: &str, part: &[Range<usize>]) -> Result<Tensor, String> {
+        let info = self.info(name)?;
         let dtype = dtype_of(info.dtype).ok_or("its dtype is none of the language")?;
-        let (begin, end) = info.data_offsets;
-        let mut bytes = vec![0; end - begin];
-        let read = self.source.read(self.data + begin as u64, &mut bytes);
-        read.and_then(|()| self.source.verify_unchanged()).map_err(|error| error.to_string())?;
-        from_bytes(dtype, &info.shape, &bytes, Order::Little)
+        let fits = |(range, extent): (&Range<usize>, &usize)| {
+            range.start <= range.end && range.end <= *extent
+        };
+        if part.len() != info.shape.len() || !part.iter().zip(&info.shape).all(fits) {
+            return Err(format!("there is no part {part:?} of the shape {:?}", info.shape));
+        }
+        let begin = self.data + info.data_offsets.0 as u64;
+        let read = &mut |at: usize, into: &mut [u8]| self.source.read(begin + at as u64, into);
+        let bytes = parts::bytes((&info.shape, dtype.size()), part, read);
+        let unchanged = |bytes| self.source.verify_unchanged().map(|()| bytes);
+        let bytes: Vec<u8> = bytes.and_then(unchanged).map_err(|error| error.to_string())?;
+        let shape: Vec<usize> = part.iter().map(ExactSizeIterator::len).collect();
+        from_bytes(dtype, &shape, &bytes, Order::Little)
+    }
+
+    fn info(&self, name: &str) -> Result<&TensorInfo, String> {
+        let info = self.header.info(name);
+        info.ok_or_else(|| SafeTensorError::TensorNotFound(name.to_owned()).to_string())
     }
 }
 

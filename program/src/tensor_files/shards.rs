@@ -3,7 +3,6 @@
 use super::limited::{FileError, open, read_file};
 use super::safetensors::Content;
 use super::weights::{Entry, begin, safetensors};
-use relax_semantics::tensor::Tensor;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, MapAccess, Visitor};
 use std::collections::{BTreeMap, BTreeSet};
@@ -73,11 +72,11 @@ impl Shards {
         self.files.iter().flat_map(|(_, file)| file.entries()).collect()
     }
 
-    /// A tensor, and the file that it is read from.
-    pub(super) fn tensor(&self, name: &str) -> Result<(&Path, Result<Tensor, String>), String> {
+    /// The file of a tensor, with its path.
+    pub(super) fn file(&self, name: &str) -> Result<(&Path, &Content), String> {
         let place = self.places.get(name).ok_or("the index does not have it")?;
         let (path, file) = &self.files[*place];
-        Ok((path, file.tensor(name)))
+        Ok((path, file))
     }
 }
 

@@ -11,6 +11,7 @@ use relax_syntax::dtype::DType;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// A tensor file; a tensor is decoded when it is asked for.
@@ -138,14 +139,37 @@ impl Weights {
         let read = |name: &String| {
             let (path, tensor) = match &self.file {
                 Format::Safetensors(content) => (self.path(), content.tensor(name)),
-                Format::Shards(shards) => {
-                    shards.tensor(name).unwrap_or_else(|why| (self.path(), Err(why)))
-                }
+                Format::Shards(shards) => match shards.file(name) {
+                    Ok((path, file)) => (path, file.tensor(name)),
+                    Err(why) => (self.path(), Err(why)),
+                },
                 Format::Gguf(gguf) => (self.path(), gguf.tensor(name)),
             };
             tensor.map_err(|why| format!("{}: `{name}`: {why}", path.display()))
         };
         names.iter().map(read).collect()
+    }
+
+    /// Decodes a part of a tensor: consecutive indices of each axis. Of safetensors not much more is read.
+    ///
+    /// # Errors
+    /// As of [`Self::tensors`], and where there is no such part, as of every tensor of a GGUF file.
+    pub fn part(&self, name: &str, part: &[Range<usize>]) -> Result<Tensor, String> {
+        let (path, tensor) = match &self.file {
+            Format::Safetensors(content) => (self.path(), content.part(name, part)),
+            Format::Shards(shards) => match shards.file(name) {
+                Ok((path, file)) => (path, file.part(name, part)),
+                Err(why) => (self.path(), Err(why)),
+            },
+            Format::Gguf(_) => (self.path(), Err("GGUF files have no parts".to_owned())),
+        };
+        tensor.map_err(|why| format!("{}: `{name}`: {why}", path.display()))
+    }
+
+    /// Whether [`Self::part`] reads parts.
+    #[must_use]
+    pub fn has_parts(&self) -> bool {
+        !matches!(self.file, Format::Gguf(_))
     }
 }
 

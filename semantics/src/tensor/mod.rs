@@ -447,6 +447,19 @@ impl Tensor {
         result
     }
 
+    /// Where the first element lies.
+    fn address(&self) -> usize {
+        for_each_dtype!(&self.data, array, make => array.as_ptr().addr())
+    }
+
+    /// Whether both have the same elements in memory: one is a clone of the other.
+    #[must_use]
+    pub fn shares(&self, other: &Tensor) -> bool {
+        let alike = self.dtype() == other.dtype() && self.shape() == other.shape();
+        let defined = self.undefined.is_none() && other.undefined.is_none();
+        alike && defined && self.address() == other.address()
+    }
+
     /// The same shape, dtype and elements: bit for bit, but for NaNs, which are all alike.
     #[must_use]
     pub fn same_as(&self, other: &Tensor) -> bool {

@@ -1,10 +1,11 @@
 //! The arguments of the entry function, from `--input`, `--params`, `--sym` and `--random`.
 
 use crate::args::RunArgs;
+use crate::commands::constants::StoredParameter;
 use crate::commands::unknown::unknown;
 use crate::exit::{Exit, Failure};
 use crate::files::read_tensor;
-use relax_program::signature::{bind, random_value};
+use relax_program::signature::{bind, bind_shape, random_value};
 use relax_program::spec::Context;
 use relax_program::tensor_files::FileError;
 use relax_semantics::random::Random;
@@ -12,6 +13,7 @@ use relax_semantics::tensor::Tensor;
 use relax_semantics::value::Value;
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
+use relax_syntax::dtype::DType;
 use relax_syntax::ir::Function;
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -50,10 +52,26 @@ impl<'a> Inputs<'a> {
 
     /// The arguments in order.
     pub(super) fn read(
-        mut self,
+        self,
         parameters_of_file: &BTreeMap<Name, Tensor>,
     ) -> Result<Vec<Value>, Failure> {
+        self.read_beside(parameters_of_file, &BTreeMap::new())
+    }
+
+    /// The same, with `None` for what stays in a file.
+    pub(super) fn read_beside(
+        mut self,
+        parameters_of_file: &BTreeMap<Name, Tensor>,
+        stored: &BTreeMap<Name, StoredParameter>,
+    ) -> Result<Vec<Value>, Failure> {
         let mut values: BTreeMap<Name, Value> = BTreeMap::new();
+        for (name, annotation) in parameters(self.function) {
+            if let Some(own) = stored.get(name).filter(|_| !self.specs.contains_key(name)) {
+                same_dtype(name, annotation, own.entry.dtype)?;
+                bind_shape(annotation, &own.entry.shape, &mut self.dims);
+                values.insert(name.clone(), Value::None);
+            }
+        }
         for (name, tensor) in parameters_of_file {
             if !self.specs.contains_key(name) {
                 values.insert(name.clone(), Value::Tensor(tensor.clone()));
@@ -81,7 +99,9 @@ impl<'a> Inputs<'a> {
             let value = values.remove(name).ok_or_else(|| {
                 Failure::usage(format!("the parameter `{name}` has two declarations"))
             })?;
-            same_dtype(name, annotation, &value)?;
+            if let Value::Tensor(tensor) = &value {
+                same_dtype(name, annotation, Some(tensor.dtype()))?;
+            }
             arguments.push(value);
         }
         Ok(arguments)
@@ -186,16 +206,15 @@ fn dims_of(args: &RunArgs, function: &Function) -> Result<BTreeMap<Name, i64>, F
 }
 
 /// Nothing is cast silently.
-fn same_dtype(name: &Name, annotation: &Annotation, value: &Value) -> Result<(), Failure> {
-    let Value::Tensor(tensor) = value else { return Ok(()) };
+fn same_dtype(name: &Name, annotation: &Annotation, own: Option<DType>) -> Result<(), Failure> {
     let wanted = annotation.as_tensor().and_then(|annotation| annotation.dtype);
-    match wanted.filter(|&wanted| wanted != tensor.dtype()) {
+    match wanted.zip(own).filter(|(wanted, own)| wanted != own) {
         None => Ok(()),
-        Some(wanted) => Err(Failure::usage(format!(
+        Some((wanted, own)) => Err(Failure::usage(format!(
             "the parameter `{name}` is of dtype {wanted}, its value of {}; nothing is cast silently: \
              convert the data (`array.astype(\"{}\")` in NumPy), or change the annotation and use \
              `astype(…, \"{wanted}\")` in the program",
-            tensor.dtype(),
+            own,
             wanted.long_name()
         ))),
     }

@@ -135,7 +135,7 @@ pub(in crate::commands) fn prepare_with(
     constants: Constants,
     terminal: &mut Terminal,
 ) -> Result<Prepared, Failure> {
-    let Constants { externals, parameters } = constants;
+    let Constants { externals, parameters, .. } = constants;
     let rules = Rules::asked(&args.rules, args.numerics.chosen(), terminal)?;
     rules.are_for(&program.module)?;
     let target = target(args.backend, args.numerics.chosen(), args.kernel_check.policy())?;
@@ -181,7 +181,8 @@ pub(in crate::commands) fn prepare_program(
         return prepare(args, module, &program.module, &parameters, source);
     }
     let weights = open_within(path, max_bytes)?;
-    let Constants { externals, parameters } = from(&program.module, function, weights.as_ref())?;
+    let Constants { externals, parameters, .. } =
+        from(&program.module, function, weights.as_ref())?;
     let mut unwatched = Unwatched;
     let mut watch = Accounts::before(&mut unwatched);
     let made = compile(program, &target, &Bound::of(Arc::new(externals)), &mut watch);

@@ -15,7 +15,7 @@ use relax_semantics::interp::{Interpreter, Options};
 use relax_semantics::ops;
 use relax_semantics::ranks::RanRank;
 use relax_semantics::value::Value;
-use relax_sharding::run::{Ran, run_one};
+use relax_sharding::run::{Argument, Ran, run_one};
 use relax_syntax::ir::Module;
 use relax_syntax::span::Source;
 use std::path::Path;
@@ -139,9 +139,13 @@ impl Job<'_> {
             ("the function".to_owned(), self.args.entry.clone()),
             ("the backend".to_owned(), numerics),
         ];
-        for (&param, value) in self.function.lambda.params.iter().zip(self.arguments) {
+        for (&param, argument) in self.function.lambda.params.iter().zip(self.arguments) {
             let name = &self.function.var(param).name;
-            facts.push((format!("the argument `{name}`"), fact(value)));
+            let fact = match argument {
+                Argument::Value(value) => fact(value),
+                Argument::Stored(stored) => stored.description(),
+            };
+            facts.push((format!("the argument `{name}`"), fact));
         }
         facts
     }

@@ -1,7 +1,7 @@
 //! `relax run --ranks` and `--mpi`: every rank of the program's mesh, in this process or in others, in the interpreter or compiled.
 
 use super::super::build::refused;
-use super::super::constants::Constants;
+use super::super::constants::{Constants, StoredParameter};
 use super::super::kernel_check;
 use super::super::opt::failed_run;
 use super::arguments::Inputs;
@@ -24,7 +24,7 @@ use relax_semantics::stop::Stop;
 use relax_semantics::tensor::Tensor;
 use relax_semantics::value::Value;
 use relax_sharding::propagate::Plan;
-use relax_sharding::run::{Ran as RanOnAll, run as run_ranks, run_by};
+use relax_sharding::run::{Argument, Ran as RanOnAll, run as run_ranks, run_by};
 use relax_sharding::{Sharded, shard};
 use relax_symbolic::Prover;
 use relax_syntax::Name;
@@ -58,11 +58,25 @@ pub(super) fn flag(args: &RunArgs) -> &'static str {
 }
 
 /// How ranks run.
-pub(super) enum Engine {
+pub(super) enum Engine<'a> {
     /// In the interpreter, with these arguments.
-    Interpreter(Vec<Value>, Options),
+    Interpreter(Vec<Argument<'a>>, Options),
     /// Compiled, with these constants.
     Compiled(Constants),
+}
+
+/// Arguments of all ranks, in the place of `None` those that stay in a file.
+pub(super) fn global<'a>(
+    function: &Function,
+    arguments: Vec<Value>,
+    stored: &'a BTreeMap<Name, StoredParameter>,
+) -> Vec<Argument<'a>> {
+    let params = function.lambda.params.iter().map(|param| &function.var(*param).name);
+    let each = params.zip(arguments).map(|(name, value)| match (&value, stored.get(name)) {
+        (Value::None, Some(stored)) => Argument::Stored(stored),
+        _ => Argument::Value(value),
+    });
+    each.collect()
 }
 
 /// Runs all ranks on their shards of the arguments, and puts the result together.
@@ -96,10 +110,11 @@ pub(super) fn run(
             }
         }
         Engine::Compiled(constants) => {
-            let image =
-                (image(args, program, local, constants.externals, terminal)?, limits(args)?);
+            let Constants { externals, parameters, stored } = &constants;
+            let image = (image(args, program, local, externals, terminal)?, limits(args)?);
             let max_bytes = size("--max-memory", &args.max_memory)?;
-            let arguments = Inputs::new(args, function, max_bytes)?.read(&constants.parameters)?;
+            let inputs = Inputs::new(args, function, max_bytes)?;
+            let arguments = global(function, inputs.read_beside(parameters, stored)?, stored);
             let job = Job { args, program, function, plan: &plan, arguments: &arguments };
             terminal.doing(doing);
             let of_operators = of_operators(max_bytes);
@@ -124,7 +139,7 @@ pub(super) struct Job<'a> {
     pub(super) program: &'a Program,
     pub(super) function: &'a Function,
     pub(super) plan: &'a Plan,
-    pub(super) arguments: &'a [Value],
+    pub(super) arguments: &'a [Argument<'a>],
 }
 
 impl Job<'_> {
@@ -152,7 +167,7 @@ fn image(
     args: &RunArgs,
     program: &Program,
     local: Module,
-    externals: BTreeMap<Name, Tensor>,
+    externals: &BTreeMap<Name, Tensor>,
     terminal: &mut Terminal,
 ) -> Result<Image, Failure> {
     // Places of the local program are those of the program that it was made of.
@@ -163,7 +178,7 @@ fn image(
         left: Vec::new(),
     };
     let target = target(args.backend, args.numerics.chosen(), args.kernel_check.policy())?;
-    let made = compile(&local, &target, &Bound::of(Arc::new(externals)), &mut Unwatched);
+    let made = compile(&local, &target, &Bound::of(Arc::new(externals.clone())), &mut Unwatched);
     let image = made.and_then(Artifact::into_file);
     let image = image.map_err(|error| refused(error, &local, terminal))?;
     kernel_check::warn(image.metadata.kernel_check.as_ref(), terminal);
