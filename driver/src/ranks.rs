@@ -24,7 +24,6 @@ use relax_semantics::ops::{
 };
 use relax_semantics::ranks::{Alike, Exchange, Mesh, Peers, Place, RanRank, on_all};
 use relax_semantics::stop::Stop;
-use relax_semantics::tensor::Tensor;
 use relax_semantics::value::Value;
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
@@ -156,28 +155,26 @@ fn to_machines(mut given: Vec<Vec<Value>>) -> Result<Vec<Vec<machine::Value>>, S
     let mut result: Vec<Vec<machine::Value>> = given.iter().map(|_| Vec::new()).collect();
     let count = given.iter().map(Vec::len).max().unwrap_or(0);
     for position in 0..count {
-        let mut copied: Vec<(Tensor, machine::Value)> = Vec::new();
-        for (own, result) in given.iter_mut().zip(&mut result) {
-            let Some(value) = own.get_mut(position) else { continue };
+        for (rank, first) in first_with(&given, position).into_iter().enumerate() {
+            let Some(value) = given[rank].get_mut(position) else { continue };
             let value = std::mem::replace(value, Value::None);
-            let shared = |tensor: &Tensor| {
-                let known = copied.iter().find(|(known, _)| known.shares(tensor));
-                known.map(|(_, copy)| copy.clone())
-            };
-            result.push(match &value {
-                Value::Tensor(tensor) => match shared(tensor) {
-                    Some(copy) => copy,
-                    None => {
-                        let copy = to_machine(&value)?;
-                        copied.push((tensor.clone(), copy.clone()));
-                        copy
-                    }
-                },
-                other => to_machine(other)?,
-            });
+            let copy =
+                if first < rank { result[first][position].clone() } else { to_machine(&value)? };
+            result[rank].push(copy);
         }
     }
     Ok(result)
+}
+
+/// For each rank the first one whose tensor at a position is the same memory, or itself.
+fn first_with(given: &[Vec<Value>], position: usize) -> Vec<usize> {
+    let tensor = |rank: usize| match given[rank].get(position) {
+        Some(Value::Tensor(tensor)) => Some(tensor),
+        _ => None,
+    };
+    let shares = |a: usize, b: usize| tensor(a).zip(tensor(b)).is_some_and(|(a, b)| a.shares(b));
+    let first = |rank: usize| (0..rank).find(|&other| shares(other, rank)).unwrap_or(rank);
+    (0..given.len()).map(first).collect()
 }
 
 /// The result of an operator of ranks; `None` for other operators, and where nothing was written to some elements of a tensor that no

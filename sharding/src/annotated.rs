@@ -5,7 +5,7 @@ use crate::program::laid;
 use crate::propagate::{Plan, Step};
 use crate::rewritten::{Names, body, bound, rewritten};
 use relax_syntax::Name;
-use relax_syntax::annotation::Annotation;
+use relax_syntax::annotation::{Annotation, Placement};
 use relax_syntax::ir::{Atom, Binding, Callee, Definition, Expr, Function, Module, VarId, VarInfo};
 use std::collections::BTreeSet;
 
@@ -101,7 +101,10 @@ impl Writer<'_> {
                 let is_plain = wanted_by == "the result"
                     && !matches!(returned, Some(Annotation::DTensor(_)))
                     && !self.distributed.contains(&of);
-                let operator = if is_plain { "annotate_sharding" } else { "redistribute" };
+                // As a distributed tensor a term would be refused by operators that are linear without being known to be.
+                let is_term = last.after.iter().any(|own| matches!(own, Placement::Partial(_)));
+                let operator =
+                    if is_plain || is_term { "annotate_sharding" } else { "redistribute" };
                 let named = self.laid(operator, *var, of, &last.after);
                 self.names.insert((*var, last.after.clone()), named);
             }

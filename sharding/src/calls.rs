@@ -190,7 +190,8 @@ fn proved(
     if !shards_are_blocks(call, strategy, axes.workers(axis), facts) {
         return None;
     }
-    let local = on_block(call, strategy, &block, module, facts)?;
+    let least = i64::from(no_shard_is_empty(call, strategy, axes.workers(axis), facts));
+    let local = on_block(call, strategy, (&block, least), module, facts)?;
     holds(call, &local, strategy, &block, facts).ok()?;
     Some(local)
 }
@@ -243,11 +244,11 @@ fn shards_are_blocks(
     })
 }
 
-/// The call on a block of each axis that a strategy cuts.
+/// The call on a block, of at least so many elements, of each axis that a strategy cuts.
 fn on_block(
     call: &Call,
     strategy: &Strategy,
-    block: &Block,
+    (block, least): (&Block, i64),
     module: &Module,
     facts: &mut dyn Facts,
 ) -> Option<Call> {
@@ -274,7 +275,7 @@ fn on_block(
         }
     }
     facts.push();
-    facts.assume(Claim::new(0, Relation::AtMost, block.extent.clone()));
+    facts.assume(Claim::new(least, Relation::AtMost, block.extent.clone()));
     let operands = call.operands.iter().zip(&strategy.operands).zip(&strategy.units);
     for (((dims, _), placement), unit) in operands {
         if let Placement::Sharded(axis) = placement {

@@ -157,8 +157,8 @@ fn shards(
     let values = global_values(function, plan, arguments)?;
     let workers: usize = plan.axes.mesh.extents.iter().product();
     let mut read = Read::new();
-    let mut of_rank = |worker| shards_of(plan, (arguments, &values), worker, &mut read);
-    (0..workers).map(&mut of_rank).collect()
+    let of_rank = |worker| shards_of(plan, (arguments, &values), worker, &mut read);
+    (0..workers).map(of_rank).collect()
 }
 
 /// The values of the symbolic dims that the local program takes.

@@ -100,6 +100,7 @@ fn statement(body: &mut Body, axes: usize) {
         0 | 1 => drop(moved(body, axes)),
         2 => contracted(body, axes),
         3 => heads(body),
+        4 => extreme(body, axes),
         _ => body.operator_of(PLACED),
     }
 }
@@ -159,6 +160,25 @@ fn contracted(body: &mut Body, axes: usize) {
     body.line(&format!("{linear} = {text}"));
     let layout = spelled(&layout(ty.rank(), axes, body.choices));
     laid(body, "redistribute", &Var { name: linear, ty }, &layout);
+}
+
+/// A maximum or minimum over an axis that is cut; terms of it where no shard is empty, as of most literal extents.
+fn extreme(body: &mut Body, axes: usize) {
+    let mut x = body.pick(Class::Number, 1..=3);
+    if body.choices.once_in(2) {
+        let rows = body.dim();
+        let ty = Type::new(vec![rows, Dim::Int(body.choices.of(&[16, 5, 7]))], "f32");
+        x = Var { name: body.exact(&ty), ty };
+    }
+    let along = body.choices.below(axes);
+    let mut ty = x.ty.clone();
+    ty.dims.pop();
+    let cut = (0..axes).map(|axis| (axis == along).then_some(ty.rank())).collect::<Vec<_>>();
+    let x = laid(body, "redistribute", &x, &spelled(&cut));
+    let (name, of) = (body.scope.fresh("v"), body.choices.of(&["max", "min"]));
+    body.line(&format!("{name} = {of}({}, axis=[{}])", x.name, ty.rank()));
+    let layout = spelled(&layout(ty.rank(), axes, body.choices));
+    laid(body, "redistribute", &Var { name, ty }, &layout);
 }
 
 /// Heads that are split off the columns of a matrix, and merged again.

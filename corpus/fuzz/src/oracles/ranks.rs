@@ -22,7 +22,7 @@ use relax_sharding::propagate::{Plan, Step, propagate};
 use relax_sharding::run::run as run_on_ranks;
 use relax_symbolic::Prover;
 use relax_syntax::Name;
-use relax_syntax::annotation::Placement;
+use relax_syntax::annotation::{Placement, Reduction};
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::graph::Literals;
 use relax_syntax::ir::{Atom, Constant, Expr, Function, Module};
@@ -267,7 +267,7 @@ fn cost(plan: &Plan) -> Option<i64> {
 /// Whether some value is a term of a sum.
 fn sums(plan: &Plan) -> bool {
     let is_sum = |layout: &[Placement]| {
-        layout.iter().any(|placement| matches!(placement, Placement::Partial(_)))
+        layout.iter().any(|placement| matches!(placement, Placement::Partial(Reduction::Sum)))
     };
     plan.steps.iter().any(|step| match step {
         Step::Bind { layout, .. } | Step::Same { layout, .. } => is_sum(layout),
