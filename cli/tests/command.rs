@@ -21,6 +21,8 @@ mod piped;
 mod profile;
 #[path = "command/rewritten.rs"]
 mod rewritten;
+#[path = "command/slices.rs"]
+mod slices;
 #[path = "command/tools.rs"]
 mod tools;
 #[path = "command/verdicts.rs"]

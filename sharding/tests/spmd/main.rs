@@ -7,6 +7,7 @@ mod linear;
 mod programs;
 mod refused;
 mod seeded;
+mod stored;
 
 use relax_program::frontend::{Program, RunOptions, print, run as run_on_one};
 use relax_semantics::interp::Options;
