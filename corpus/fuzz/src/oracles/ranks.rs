@@ -100,7 +100,6 @@ struct Sharded<'a> {
     module: &'a Module,
     function: &'a Function,
     plan: Plan,
-    /// Checked.
     local: Module,
 }
 
