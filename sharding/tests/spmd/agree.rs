@@ -85,3 +85,18 @@ fn annotated_programs_are_sharded_alike() {
         assert_eq!(of(&first), of(&again), "{}\n{text}", case.name);
     }
 }
+
+/// Of 16 columns three ranks have 6, 6 and 4; of 4 columns the last rank has none, and of `m` columns it may have none.
+#[test]
+fn maxima_are_partial_where_no_shard_is_empty() {
+    for (columns, is_partial) in [("16", true), ("4", false), ("\"m\"", false)] {
+        let text = format!(
+            "module_attr(\"mesh[0]\", \"3\")\n\ndef main(x: DTensor((\"n\", {columns}), \"f32\", \"mesh[0]\", \"S[1]\")):\n    return max(x, axis=[1])\n"
+        );
+        let sharded = sharded(&text);
+        let moves: Vec<_> = sharded.plan.moves().flat_map(|(_, movements)| movements).collect();
+        let collectives: Vec<_> = moves.iter().map(|one| one.collective).collect();
+        let all_reduce = collectives == [Collective::AllReduce(Reduction::Max)];
+        assert_eq!(all_reduce, is_partial, "{columns}: {collectives:?}\n{}", sharded.text);
+    }
+}
