@@ -22,6 +22,10 @@ impl Stored for Kept {
         self.tensor.shape()
     }
 
+    fn description(&self) -> String {
+        format!("{} {:?}", self.tensor.dtype(), self.tensor.shape())
+    }
+
     fn part(&self, part: &[Range<usize>]) -> Result<Tensor, Stop> {
         let shape: Vec<usize> = part.iter().map(ExactSizeIterator::len).collect();
         self.parts.borrow_mut().push(shape.iter().product());
