@@ -29,7 +29,7 @@ pub(crate) fn given(dtype: DType, n: i64, is_shard: bool) -> Vec<Vec<Value>> {
 
 /// Values that hurt, at other places on each rank.
 pub(crate) fn values(dtype: DType, rows: usize, rank: i64) -> Tensor {
-    const FLOATS: [f64; 11] = [
+    const FLOATS: [f64; 17] = [
         f64::NAN,
         0.0,
         -0.0,
@@ -41,6 +41,13 @@ pub(crate) fn values(dtype: DType, rows: usize, rank: i64) -> Tensor {
         -3.5,
         1e30,
         0.1,
+        // Sums of these depend on their order.
+        1.0 / 3.0,
+        2.0 / 7.0,
+        -0.7,
+        12345.678,
+        -1e4 / 3.0,
+        3e-3,
     ];
     const INTEGERS: [i64; 7] = [i64::MAX, i64::MIN, 0, -1, 1, 127, 40_000];
     let shape = IxDyn(&[rows, 3]);

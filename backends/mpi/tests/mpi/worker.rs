@@ -55,8 +55,8 @@ pub(crate) fn run(job: &str) -> ExitCode {
         }
         Err(why) => {
             eprintln!("rank {}: {why}", processes.rank());
-            // The others wait for this one.
-            std::process::exit(1);
+            // The others wait for this one, and MPI is left together only.
+            std::process::abort();
         }
     }
 }
