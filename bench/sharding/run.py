@@ -77,6 +77,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--relax", required=True)
     parser.add_argument("-o", "--output")
+    parser.add_argument("--only", help="numbers of programs, such as 0,7", default=",".join(map(str, range(len(PROGRAMS)))))
     args = parser.parse_args()
     systems = {
         "relax": relax_of(args.relax, []),
@@ -86,8 +87,8 @@ def main():
         "JAX, constraint": worker("jax_worker.py", "constraint"),
     }
     rows, messages = [], {}
-    for number, program in enumerate(PROGRAMS):
-        cells = []
+    for number in map(int, args.only.split(",")):
+        program, cells = PROGRAMS[number], []
         for name, system in systems.items():
             said = [(ranks, size, answer) for ranks in RANKS for size, answer in system(number, ranks)]
             cells.append(counted(said))
