@@ -38,7 +38,7 @@ const GRACE: Duration = Duration::from_secs(5);
 pub struct Counts {
     /// Messages with elements that this rank sent.
     pub messages: usize,
-    /// Their bytes.
+    /// The bytes of these messages, headers aside.
     pub bytes: usize,
     /// Messages without elements that this rank sent: what it does.
     pub notices: usize,

@@ -20,7 +20,7 @@ pub(super) enum Event {
     Ends,
 }
 
-/// A message.
+/// What one process tells another.
 #[derive(Debug)]
 pub(super) enum Message {
     Event(Event),

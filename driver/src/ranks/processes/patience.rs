@@ -10,7 +10,7 @@ const BUSY: Duration = Duration::from_millis(2);
 /// The longest pause.
 const LONGEST: Duration = Duration::from_millis(1);
 
-/// A wait.
+/// A wait that becomes rarer and ends.
 pub(super) struct Patience {
     since: Instant,
     timeout: Duration,
@@ -39,7 +39,7 @@ impl Patience {
 pub(super) enum Awaited {
     /// The other ranks of a collective, called at a place.
     Collective(String, Place),
-    /// This.
+    /// Something without a place in the program.
     Other(&'static str),
 }
 
