@@ -311,7 +311,7 @@ def total(X: Buffer(("n",), "f32"), Y: Buffer((), "f32")):
         let (a, c) = results(text("i", "2.0"));
         let (b, d) = results(text("n - 1 - i", "2.0"));
         assert!(compare(Relation::Equal, &a, &b).is_err());
-        let inputs = largest_magnitude(&[value.clone()]);
+        let inputs = largest_magnitude(std::slice::from_ref(&value));
         assert_eq!(agree(Results { rounded: (&a, &b), wide: (&c, &d), inputs }), Ok(()));
         let (b, d) = results(text("n - 1 - i", "2.0001"));
         assert!(agree(Results { rounded: (&a, &b), wide: (&c, &d), inputs }).is_err());

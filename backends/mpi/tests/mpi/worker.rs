@@ -1,4 +1,5 @@
 //! What each rank does. The first one compares what came of all with interpreted ranks in its own process.
+#![allow(clippy::print_stdout)] // a process tells the test what it has done
 
 use crate::by_hand::{by_hand, collectives, disagreements, given, numbers, shown};
 use crate::programs;

@@ -102,6 +102,9 @@ pub fn is_of_ranks(row: &Operator) -> bool {
     row.name.starts_with("spmd.")
 }
 
+/// Takes part in a collective, after a test of the tensors that all ranks pass.
+type Exchanging<'a, T> = dyn FnMut(Exchange<T>, &Alike<'_>) -> Result<T, Stop> + 'a;
+
 /// The result of an operator of ranks, in whose operands nothing is read of `x`; `exchange` takes part in a collective.
 ///
 /// # Errors
@@ -112,7 +115,7 @@ pub fn is_of_ranks(row: &Operator) -> bool {
 pub fn collective<T: Passed>(
     eval: &Eval,
     x: T,
-    exchange: &mut dyn FnMut(Exchange<T>, &Alike<'_>) -> Result<T, Stop>,
+    exchange: &mut Exchanging<'_, T>,
 ) -> Result<T, Stop> {
     eval.out_tensor()?;
     let own = Described::of(&x);
