@@ -101,8 +101,8 @@ mod tests {
         let far = message("RELAX_LEVEL", "3").expect("an unknown name");
         assert!(
             far.ends_with(
-                "; relax reads RELAX_THREADS, RELAX_CACHE_SIZE, RELAX_MODEL_CACHE_SIZE, RELAX_NVRTC, \
-                 RELAX_CUBLAS, RELAX_API_KEY"
+                "; relax reads RELAX_THREADS, RELAX_CACHE_SIZE, RELAX_MODEL_CACHE_SIZE, RELAX_MPI, \
+                 RELAX_NVRTC, RELAX_CUBLAS, RELAX_API_KEY"
             ),
             "{far}"
         );
