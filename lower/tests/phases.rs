@@ -85,6 +85,8 @@ fn names_of_the_note_are_aliases() {
     assert_eq!(names("LambdaLifting"), ["lift_lambdas"]);
     assert_eq!(names("dead_code_elimination"), ["eliminate_dead_code"]);
     assert_eq!(names("FuseTIR"), ["fuse_tir"]);
+    assert_eq!(names("AlterOpImpl"), ["alter_op_impl"]);
+    assert_eq!(names("DecomposeOpsForTraining"), ["decompose_ops_for_training"]);
     let fusion = ["annotate_tir_op_pattern", "fuse_ops", "fuse_tir"];
     assert_eq!(names("fusion"), fusion);
     assert_eq!(names("Fusion"), fusion);
@@ -100,7 +102,7 @@ fn names_of_the_note_are_aliases() {
 
 #[test]
 fn reserved_names_say_so() {
-    for name in ["MetaSchedule", "meta_schedule", "alter_op_impl"] {
+    for name in ["MetaSchedule", "meta_schedule", "meta_schedule_tune_tir"] {
         assert!(matches!(PIPELINE.lookup(name), Err(NoPass::Reserved(..))), "{name}");
     }
     let unknown = PIPELINE.lookup("AlterOps").map(|_| ());
