@@ -2,11 +2,14 @@
 
 use crate::casts::astype;
 use crate::names::Names;
+use crate::passes::map_functions;
 use relax_syntax::Name;
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::graph::Literals;
-use relax_syntax::ir::{Atom, Binding, Callee, Constant, Expr, Function, VarId, VarInfo};
+use relax_syntax::ir::{
+    Atom, Binding, Body, Callee, Constant, Expr, Function, Module, VarId, VarInfo,
+};
 use std::sync::Arc;
 
 /// The bindings so far of a block that is rewritten.
@@ -15,6 +18,24 @@ pub(crate) struct Writer<'a> {
     pub(crate) names: &'a mut Names,
     pub(crate) vars: &'a mut Vec<VarInfo>,
     pub(crate) made: Vec<Binding>,
+}
+
+/// Rebuilds the body of each function: `rewrite` gets it with a writer for new bindings, and says how many operators it replaced.
+/// Gives the sum of these numbers too.
+pub(crate) fn rewrite_bodies(
+    module: &Module,
+    rewrite: &mut dyn FnMut(Writer<'_>, &mut Body) -> usize,
+) -> (Module, usize) {
+    let (mut names, mut replaced) = (Names::of(module), 0);
+    let result = map_functions(module, &mut |function| {
+        let mut rebuilt = function.clone();
+        let mut body = rebuilt.lambda.body.take().expect("invariant: only such are mapped");
+        let (names, vars, made) = (&mut names, &mut rebuilt.vars, Vec::new());
+        replaced += rewrite(Writer { function, names, vars, made }, &mut body);
+        rebuilt.lambda.body = Some(body);
+        rebuilt
+    });
+    (result, replaced)
 }
 
 /// `(x - mean) / sqrt(variance + epsilon) * gamma + beta`, all in f64; without a scale or a shift where there is none.

@@ -5,7 +5,7 @@ use crate::layout::Layout;
 use crate::lower::global_dims;
 use crate::propagate::Plan;
 use relax_semantics::interp::Options;
-use relax_semantics::ops::{Limits, apply, lookup};
+use relax_semantics::ops::{Limits, apply, lookup, own_rows};
 use relax_semantics::ranks::{self, RanRank, cause};
 use relax_semantics::stop::Stop;
 use relax_semantics::tensor::Tensor;
@@ -228,9 +228,10 @@ fn part(
     for (axis, placement) in layout.iter().enumerate() {
         let Placement::Sharded(cut) = placement else { continue };
         let Some(own) = part.get_mut(*cut) else { return Err(no_axis(*cut)) };
-        let rows = own.len().div_ceil(plan.axes.mesh.extents[axis]);
-        let start = (at[axis] * rows).min(own.end);
-        *own = start..(start + rows).min(own.end);
+        let extent = i64::try_from(own.len()).unwrap_or(i64::MAX);
+        let (begin, rows) = own_rows(extent, (plan.axes.mesh.extents[axis], at[axis]));
+        let [begin, rows] = [begin, rows].map(|number| usize::try_from(number).unwrap_or(0));
+        *own = own.start + begin..own.start + begin + rows;
     }
     Ok(part)
 }

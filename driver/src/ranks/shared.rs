@@ -102,14 +102,22 @@ impl Passed for Shared {
         let extent = first.0.shape().first().copied().unwrap_or(0);
         let fold = folding(first.dtype(), reduction);
         first.like((0, extent), |bytes| {
-            for (at, block) in bytes.chunks_mut(BLOCK).enumerate() {
-                let own = at * BLOCK..at * BLOCK + block.len();
-                block.copy_from_slice(&first.0.bytes()[own.clone()]);
-                for part in &parts[1..] {
-                    fold(block, &part.0.bytes()[own.clone()]);
-                }
-            }
+            reduce_in_blocks(bytes, parts.len(), &|at| parts[at].0.bytes(), fold);
         })
+    }
+}
+
+/// Reduces `count` parts, which are as long as the result, in their order.
+pub(super) fn reduce_in_blocks<'p>(
+    result: &mut [u8],
+    count: usize,
+    part: &dyn Fn(usize) -> &'p [u8],
+    fold: Fold,
+) {
+    for (number, block) in result.chunks_mut(BLOCK).enumerate() {
+        let taken = number * BLOCK..number * BLOCK + block.len();
+        block.copy_from_slice(&part(0)[taken.clone()]);
+        (1..count).for_each(|at| fold(block, &part(at)[taken.clone()]));
     }
 }
 

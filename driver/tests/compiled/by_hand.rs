@@ -27,6 +27,16 @@ pub(crate) fn given(dtype: DType, n: i64, is_shard: bool) -> Vec<Vec<Value>> {
     (0..3).map(of_rank).collect()
 }
 
+/// Small integers in an order that no cut keeps.
+pub(crate) fn tensor(shape: &[usize], seed: usize) -> Value {
+    let count: usize = shape.iter().product();
+    let element =
+        |at: usize| f32::from(u8::try_from((at * 7 + seed * 5 + at * at) % 7).unwrap_or(0)) - 3.0;
+    let elements = (0..count).map(element).collect();
+    let array = ArrayD::from_shape_vec(IxDyn(shape), elements).expect("as many as the shape says");
+    Value::Tensor(Tensor::from_data(Data::F32(array.into_shared())))
+}
+
 /// Values that hurt, at other places on each rank.
 pub(crate) fn values(dtype: DType, rows: usize, rank: i64) -> Tensor {
     const FLOATS: [f64; 17] = [

@@ -5,8 +5,7 @@
 #[expect(dead_code, reason = "a case by its name is for other tests")]
 mod programs;
 
-use crate::by_hand::{by_hand, collectives, disagreements, given, numbers, shown};
-use ndarray::{ArrayD, IxDyn};
+use crate::by_hand::{by_hand, collectives, disagreements, given, numbers, shown, tensor};
 use relax_corpus::sample::Sample;
 use relax_cpu::{Cache, Compiler};
 use relax_driver::ranks::{Ranks, inlined};
@@ -20,7 +19,6 @@ use relax_runtime::program::Numerics;
 use relax_semantics::interp::Options;
 use relax_semantics::ops;
 use relax_semantics::ranks::{Mesh, RanRank, run as interpret};
-use relax_semantics::tensor::{Data, Tensor};
 use relax_semantics::value::Value;
 use relax_sharding::run::{run as run_interpreted, run_by};
 use relax_sharding::shard;
@@ -56,16 +54,6 @@ impl Local {
         let ranks = Ranks::load(&image, mesh, limits.0, &limits.1).expect("it loads");
         Self { module: program.module, ranks }
     }
-}
-
-/// Small integers in an order that no cut keeps.
-fn tensor(shape: &[usize], seed: usize) -> Value {
-    let count: usize = shape.iter().product();
-    let element =
-        |at: usize| f32::from(u8::try_from((at * 7 + seed * 5 + at * at) % 7).unwrap_or(0)) - 3.0;
-    let elements = (0..count).map(element).collect();
-    let array = ArrayD::from_shape_vec(IxDyn(shape), elements).expect("as many as the shape says");
-    Value::Tensor(Tensor::from_data(Data::F32(array.into_shared())))
 }
 
 /// Whether both give a value, and these are alike.

@@ -55,7 +55,7 @@ pub struct Candidate {
 pub struct Candidates {
     /// By definition, and those of one in the order of their implementations in the text.
     pub pairs: Vec<Candidate>,
-    /// Implementations of what nothing calls, each with the name that it gives.
+    /// Implementations that no call can use, each with the name of what it implements.
     pub unused: Vec<(Name, Name)>,
 }
 

@@ -4,20 +4,18 @@
 //! `batch_norm` has three results, so it is a kernel of its own between the two. The operators compute in f64 and round once,
 //! as it does: every bit is the same.
 
-use super::map_functions;
 use crate::blocks::for_each_block;
 use crate::in_place::updated_in_place;
-use crate::names::Names;
 use crate::pass::{Exactness, Pass, PassContext};
 use crate::trap_free::TrapAnalysis;
-use crate::written::{Normalized, Writer};
+use crate::written::{Normalized, Writer, rewrite_bodies};
 use relax_semantics::check::Phase;
 use relax_semantics::ops::{by_position, lookup, normalize_axis};
 use relax_syntax::annotation::Annotation;
 use relax_syntax::diagnostic::Diagnostic;
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
-use relax_syntax::ir::{Atom, Binding, Block, Body, Callee, Expr, Function, Module, VarId};
+use relax_syntax::ir::{Atom, Binding, Block, Body, Callee, Expr, Module, VarId};
 use relax_syntax::resolve::{atom_uses, expr_uses};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,29 +34,17 @@ pub static PASS: Pass = Pass {
 #[allow(clippy::unnecessary_wraps)]
 fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic> {
     let mut traps = TrapAnalysis::new(module, context.checked);
-    let mut names = Names::of(module);
-    let mut decomposed = 0;
-    let result = map_functions(module, &mut |function| {
-        let mut rebuilt = function.clone();
-        let mut body = rebuilt.lambda.body.take().expect("invariant: only such are mapped");
+    let (result, decomposed) = rewrite_bodies(module, &mut |writer, body| {
         let mut walk = Walk {
-            function,
-            annotations: &context.checked.annotations[&function.name],
-            updated: updated_in_place(module, function),
-            kept: used_whole(&body),
+            annotations: &context.checked.annotations[&writer.function.name],
+            updated: updated_in_place(module, writer.function),
+            kept: used_whole(body),
             traps: &mut traps,
             known: BTreeMap::new(),
-            writer: Writer {
-                function,
-                names: &mut names,
-                vars: &mut rebuilt.vars,
-                made: Vec::new(),
-            },
+            writer,
         };
-        for_each_block(&mut body, &mut |block| walk.block(block));
-        decomposed += walk.known.len();
-        rebuilt.lambda.body = Some(body);
-        rebuilt
+        for_each_block(body, &mut |block| walk.block(block));
+        walk.known.len()
     });
     context.count("decomposed", decomposed, "batch normalizations");
     Ok(result)
@@ -75,7 +61,6 @@ struct Norm {
 }
 
 struct Walk<'a, 'm> {
-    function: &'a Function,
     annotations: &'a [Annotation],
     updated: BTreeSet<VarId>,
     /// Variables that are used other than by taking a part of them.
@@ -134,7 +119,7 @@ impl Walk<'_, '_> {
         let fits = inference
             && whole
             && data.dtype == Some(DType::F32)
-            && self.traps.is_removable(self.function, binding);
+            && self.traps.is_removable(self.writer.function, binding);
         fits.then(|| Norm {
             operands: operands.try_into().expect("invariant: there are five"),
             epsilon: *epsilon,

@@ -4,14 +4,12 @@
 //! Unlike there, a call keeps its meaning: batch normalization by given statistics is one of inference, that by statistics of the
 //! data one of training. The operators compute in f64 and round once, with sums in the same order: every bit is the same.
 
-use super::map_functions;
 use crate::blocks::for_each_block;
 use crate::casts::astype;
 use crate::in_place::updated_in_place;
-use crate::names::Names;
 use crate::pass::{Exactness, Pass, PassContext};
 use crate::trap_free::TrapAnalysis;
-use crate::written::{Normalized, Writer, call, constant, number};
+use crate::written::{Normalized, Writer, call, constant, number, rewrite_bodies};
 use relax_semantics::check::Phase;
 use relax_semantics::ops::{Operator, by_position, lookup, normalize_axis};
 use relax_semantics::philox::{dropout_scale, dropout_threshold};
@@ -65,28 +63,17 @@ enum Purpose {
 #[allow(clippy::unnecessary_wraps)]
 fn run(module: &Module, context: &mut PassContext, purpose: Purpose) -> Result<Module, Diagnostic> {
     let mut traps = TrapAnalysis::new(module, context.checked);
-    let mut names = Names::of(module);
-    let mut decomposed = 0;
-    let result = map_functions(module, &mut |function| {
-        let mut rebuilt = function.clone();
-        let mut body = rebuilt.lambda.body.take().expect("invariant: only such are mapped");
+    let (result, decomposed) = rewrite_bodies(module, &mut |writer, body| {
         let mut walk = Walk {
             purpose,
-            annotations: &context.checked.annotations[&function.name],
-            updated: updated_in_place(module, function),
+            annotations: &context.checked.annotations[&writer.function.name],
+            updated: updated_in_place(module, writer.function),
             traps: &mut traps,
             decomposed: 0,
-            writer: Writer {
-                function,
-                names: &mut names,
-                vars: &mut rebuilt.vars,
-                made: Vec::new(),
-            },
+            writer,
         };
-        for_each_block(&mut body, &mut |block| walk.block(block));
-        decomposed += walk.decomposed;
-        rebuilt.lambda.body = Some(body);
-        rebuilt
+        for_each_block(body, &mut |block| walk.block(block));
+        walk.decomposed
     });
     context.count("decomposed", decomposed, "operators");
     Ok(result)

@@ -1,9 +1,8 @@
 //! What each rank does. The first one compares what came of all with interpreted ranks in its own process.
 #![allow(clippy::print_stdout)] // a process tells the test what it has done
 
-use crate::by_hand::{by_hand, collectives, disagreements, given, numbers, shown};
+use crate::by_hand::{by_hand, collectives, disagreements, given, numbers, shown, tensor};
 use crate::programs;
-use ndarray::{ArrayD, IxDyn};
 use relax_cpu::{Cache, Compiler};
 use relax_driver::ranks::{OneRank, Processes};
 use relax_driver::{Artifact, Bound, KernelCheck, Target, Toolchain, compile};
@@ -16,7 +15,6 @@ use relax_runtime::program::Numerics;
 use relax_semantics::interp::{Interpreter, Options};
 use relax_semantics::ops;
 use relax_semantics::ranks::{Mesh, RanRank, run as interpret};
-use relax_semantics::tensor::{Data, Tensor};
 use relax_semantics::value::Value;
 use relax_sharding::run::{run as run_interpreted, run_one};
 use relax_sharding::{Sharded, shard};
@@ -66,16 +64,6 @@ fn loaded(text: &str) -> Program {
     let program = Program::load(Source::new("program", text));
     assert!(!program.has_errors(), "{:?}\n{text}", program.diagnostics);
     program
-}
-
-/// Small integers in an order that no cut keeps.
-fn tensor(shape: &[usize], seed: usize) -> Value {
-    let count: usize = shape.iter().product();
-    let element =
-        |at: usize| f32::from(u8::try_from((at * 7 + seed * 5 + at * at) % 7).unwrap_or(0)) - 3.0;
-    let elements = (0..count).map(element).collect();
-    let array = ArrayD::from_shape_vec(IxDyn(shape), elements).expect("as many as the shape says");
-    Value::Tensor(Tensor::from_data(Data::F32(array.into_shared())))
 }
 
 fn interpreted(processes: &Arc<Processes>, local: &Module, given: Vec<Value>) -> RanRank {

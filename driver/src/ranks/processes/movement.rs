@@ -1,7 +1,7 @@
 //! The bytes of collectives between processes. Each rank gets what it needs and nothing else; reductions are formed in the order of
 //! the ranks, so that results have the bits of ranks in one process.
 
-use super::super::shared::{Shared, folding};
+use super::super::shared::{Shared, folding, reduce_in_blocks};
 use super::super::transport::{Addressed, Transport};
 use super::Counts;
 use relax_runtime::Tensor;
@@ -12,9 +12,6 @@ use std::ops::Range;
 
 /// Bytes up to which all ranks reduce all elements: one exchange takes less time than two of fewer bytes.
 const SMALL: usize = 8 << 10;
-
-/// Bytes of a reduction that stay in the first cache while all parts are added.
-const BLOCK: usize = 16 << 10;
 
 /// A collective of a group that is there, whose parts fit.
 pub(super) struct Collective<'a> {
@@ -173,11 +170,7 @@ impl Collective<'_> {
                 std::cmp::Ordering::Less => &scratch[at * mine.len()..][..mine.len()],
                 std::cmp::Ordering::Greater => &scratch[(at - 1) * mine.len()..][..mine.len()],
             };
-            for (number, block) in rooms[self.at].chunks_mut(BLOCK).enumerate() {
-                let taken = number * BLOCK..number * BLOCK + block.len();
-                block.copy_from_slice(&part(0)[taken.clone()]);
-                (1..workers).for_each(|at| fold(block, &part(at)[taken.clone()]));
-            }
+            reduce_in_blocks(rooms[self.at], workers, &part, fold);
             self.counts.copied += mine.len();
             let (before, rest) = rooms.split_at_mut(self.at);
             let Some((reduced, after)) = rest.split_first_mut() else { return };
