@@ -17,3 +17,15 @@ pub(crate) fn reached(module: &Module) -> BTreeSet<Name> {
     let roots = module.definitions.iter().filter(is_root).map(|d| d.name().clone());
     reached_from(module, roots.collect())
 }
+
+/// Drops the definitions among `replaced` that nothing mentions any more: functions that are not private stay, and what any other
+/// definition reaches, whether it is reached itself or not.
+pub fn drop_replaced(module: &mut Module, replaced: &BTreeSet<Name>) {
+    let is_root = |definition: &&Definition| {
+        let is_public = matches!(definition, Definition::Graph(function) if !is_private(function));
+        is_public || !replaced.contains(definition.name())
+    };
+    let roots = module.definitions.iter().filter(is_root).map(|d| d.name().clone());
+    let kept = reached_from(module, roots.collect());
+    module.definitions.retain(|definition| kept.contains(definition.name()));
+}

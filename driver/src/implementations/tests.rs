@@ -254,6 +254,27 @@ def own(a: Tensor(("p", "q"), "f32")):
     assert!(main_of(&text).contains("call_tir(twice"), "{text}");
 }
 
+/// `twice` stays for the call whose operands are checked when the program runs, although nothing calls that function.
+#[test]
+fn what_an_unreached_function_calls_stays() {
+    let unreached = r#"
+def lonely(x: Tensor(("n", "m"), "f32"), k: Shape(["u", "v"])):
+    func_attr("private", True)
+    u = sym_var()
+    v = sym_var()
+    y = match_cast(reshape(x, shape(u, v)), Tensor((u, v), "f32"))
+    return call_tir(twice, [y], Tensor((n, v), "f32"))
+
+def own(a: Tensor(("p", "q"), "f32")):
+    func_attr("private", True)
+    func_attr("implements", "twice")
+    return add(a, a)
+"#;
+    let (words, text) = altered(&format!("{MAIN}{unreached}"), Relation::Equal);
+    assert_eq!(words, ["proved"]);
+    assert!(text.contains("call_tir(twice") && text.contains("= own(x)"), "{text}");
+}
+
 #[test]
 fn the_first_that_fits_is_taken() {
     let main = r#"

@@ -13,7 +13,7 @@ use super::lower_call_tir::{call::TirCall, count_uses};
 use relax_rewrite::names::Names;
 use relax_rewrite::pass::{Exactness, Pass, PassContext};
 use relax_rewrite::passes::gradient::ADJOINT;
-use relax_rewrite::references::{References, references};
+use relax_rewrite::references::drop_replaced;
 use relax_semantics::check::{Checked, Phase};
 use relax_semantics::ops::{bind, lookup};
 use relax_syntax::Name;
@@ -63,25 +63,10 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
     }
     let replaced = made.known.into_keys().map(|(name, _)| name).collect();
     result.definitions.extend(made.programs.into_iter().map(Definition::Tensor));
-    forget(&mut result, &replaced);
+    drop_replaced(&mut result, &replaced);
     context.count_of("updated", updated, found, "donated parameters in place");
     context.count("updated", others, "other tensors in place");
     Ok(result)
-}
-
-/// Drops programs that have another one in the place of each call.
-fn forget(module: &mut Module, replaced: &BTreeSet<Name>) {
-    if replaced.is_empty() {
-        return;
-    }
-    let mut used = BTreeSet::new();
-    for function in module.functions() {
-        let References { called, held } = references(function);
-        used.extend(called.into_iter().chain(held));
-    }
-    module.definitions.retain(|definition| {
-        !replaced.contains(definition.name()) || used.contains(definition.name())
-    });
 }
 
 /// Programs that write over inputs.

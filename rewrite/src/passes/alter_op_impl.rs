@@ -11,8 +11,8 @@ use super::fuse_ops_by_pattern::COMPOSITE;
 use super::map_functions;
 use crate::blocks::for_each_binding;
 use crate::pass::{Exactness, Pass, PassContext};
+use crate::references::drop_replaced;
 use crate::tir_call::{AnyTirCall, call_tir};
-use crate::verify::is_private;
 pub use pairs::{Pair, pair};
 use relax_semantics::check::Phase;
 use relax_syntax::Name;
@@ -131,7 +131,7 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
         });
         rebuilt
     });
-    drop_unused(&mut result, alterations);
+    drop_replaced(&mut result, &alterations.keys().cloned().collect());
     context.count_of("altered", done, found, "calls");
     Ok(result)
 }
@@ -172,15 +172,4 @@ fn is_known(out: &Annotation) -> bool {
         }
         _ => false,
     }
-}
-
-/// What was replaced and is reached no more.
-fn drop_unused(module: &mut Module, alterations: &Alterations) {
-    let reached = crate::references::reached(module);
-    module.definitions.retain(|definition| {
-        let is_public = matches!(definition, Definition::Graph(function) if !is_private(function));
-        is_public
-            || !alterations.contains_key(definition.name())
-            || reached.contains(definition.name())
-    });
 }

@@ -9,6 +9,7 @@ use crate::matching::find::{Around, find};
 use crate::matching::registry::registry;
 use crate::matching::text::Rule;
 use crate::pass::{Exactness, Pass, PassContext};
+use crate::references::drop_replaced;
 use crate::trap_free::TrapAnalysis;
 use crate::verify::is_private;
 use relax_semantics::check::Phase;
@@ -83,7 +84,7 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
         });
         rebuilt
     });
-    drop_unused(&mut result, &backends);
+    drop_replaced(&mut result, &backends.keys().cloned().collect());
     context.count_of("offloaded", backends.len(), found, "composite functions");
     context.count("made", calls, "library calls");
     Ok(result)
@@ -108,12 +109,4 @@ fn backend(function: &Function, rules: &[Rule], around: &mut Around) -> Option<B
     };
     let operands = matched.operands.iter().map(position).collect::<Option<_>>()?;
     whole.then(|| Backend { function: pattern.clone(), operands })
-}
-
-/// Composite functions that nothing calls any more.
-fn drop_unused(module: &mut Module, backends: &BTreeMap<Name, Backend>) {
-    let reached = crate::references::reached(module);
-    module.definitions.retain(|definition| {
-        !backends.contains_key(definition.name()) || reached.contains(definition.name())
-    });
 }
