@@ -249,20 +249,25 @@ mod tests {
     use crate::spec::Context;
     use relax_syntax::span::Source;
 
+    /// The result of a program at a value, and that in f64.
+    fn results(text: &str, value: &Value) -> (Value, Value) {
+        let program = Program::load(Source::new("case", text));
+        let wide = widened(&program.module).expect("there is nothing in the way");
+        let call = |module: &Module, value: &Value| {
+            run(module, "main", vec![value.clone()], &RunOptions::default())
+                .result
+                .expect("a value")
+        };
+        (call(&program.module, value), call(&wide, &widened_value(value)))
+    }
+
     /// Whether two bodies of one vector agree at some elements.
     fn same(left: &str, right: &str, x: &str) -> Result<(), String> {
         let value =
             Context::default().read("x", x, None).expect("the SPECs of these tests are right");
         let results = [left, right].map(|body| {
             let text = format!("def main(x: Tensor((\"n\",), \"f32\")):\n    return {body}\n");
-            let program = Program::load(Source::new("case", text.as_str()));
-            let wide = widened(&program.module).expect("there is nothing in the way");
-            let call = |module: &Module, value: &Value| {
-                run(module, "main", vec![value.clone()], &RunOptions::default())
-                    .result
-                    .expect("a value")
-            };
-            (call(&program.module, &value), call(&wide, &widened_value(&value)))
+            results(&text, &value)
         });
         let [(a, c), (b, d)] = &results;
         let inputs = largest_magnitude(&[value]);
@@ -298,22 +303,13 @@ def total(X: Buffer(("n",), "f32"), Y: Buffer((), "f32")):
         };
         let value = Context::default().read("x", "[10000.0, 0.001, -10000.0, 0.1]", None);
         let value = value.expect("the SPECs of these tests are right");
-        let results = |text: String| {
-            let program = Program::load(Source::new("case", text));
-            let wide = widened(&program.module).expect("there is nothing in the way");
-            let call = |module: &Module, value: &Value| {
-                run(module, "main", vec![value.clone()], &RunOptions::default())
-                    .result
-                    .expect("a value")
-            };
-            (call(&program.module, &value), call(&wide, &widened_value(&value)))
-        };
-        let (a, c) = results(text("i", "2.0"));
-        let (b, d) = results(text("n - 1 - i", "2.0"));
+        let results = |order, factor| results(&text(order, factor), &value);
+        let (a, c) = results("i", "2.0");
+        let (b, d) = results("n - 1 - i", "2.0");
         assert!(compare(Relation::Equal, &a, &b).is_err());
         let inputs = largest_magnitude(std::slice::from_ref(&value));
         assert_eq!(agree(Results { rounded: (&a, &b), wide: (&c, &d), inputs }), Ok(()));
-        let (b, d) = results(text("n - 1 - i", "2.0001"));
+        let (b, d) = results("n - 1 - i", "2.0001");
         assert!(agree(Results { rounded: (&a, &b), wide: (&c, &d), inputs }).is_err());
     }
 

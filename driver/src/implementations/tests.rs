@@ -40,6 +40,14 @@ def main(x: Tensor(("n", "m"), "f32")):
     return call_tir(twice, [x], Tensor((n, m), "f32"))
 "#;
 
+/// An implementation of `twice` by an operator.
+const OWN: &str = r#"
+def own(a: Tensor(("p", "q"), "f32")):
+    func_attr("private", True)
+    func_attr("implements", "twice")
+    return add(a, a)
+"#;
+
 fn effort(relation: Relation) -> Effort {
     Effort { cases: 20, seed: 1, relation, trust: Trust::Rules }
 }
@@ -122,13 +130,8 @@ def main(x: Tensor(("n", "m"), "f32"), c: Tensor((), "bool")):
             output(b)
         y = b
     return y
-
-def own(a: Tensor(("p", "q"), "f32")):
-    func_attr("private", True)
-    func_attr("implements", "twice")
-    return add(a, a)
 "#;
-    let (words, text) = altered(main, Relation::Equal);
+    let (words, text) = altered(&format!("{main}{OWN}"), Relation::Equal);
     assert_eq!(words, ["proved"]);
     assert_eq!(main_of(&text), "own(x); own(x); own(a); b");
 }
@@ -243,13 +246,8 @@ def main(x: Tensor(("n", "m"), "f32"), k: Shape(["u", "v"])):
     v = sym_var()
     y = match_cast(reshape(x, shape(u, v)), Tensor((u, v), "f32"))
     return call_tir(twice, [y], Tensor((n, v), "f32"))
-
-def own(a: Tensor(("p", "q"), "f32")):
-    func_attr("private", True)
-    func_attr("implements", "twice")
-    return add(a, a)
 "#;
-    let (words, text) = altered(main, Relation::Equal);
+    let (words, text) = altered(&format!("{main}{OWN}"), Relation::Equal);
     assert_eq!(words, ["proved"]);
     assert!(main_of(&text).contains("call_tir(twice"), "{text}");
 }
@@ -264,13 +262,8 @@ def lonely(x: Tensor(("n", "m"), "f32"), k: Shape(["u", "v"])):
     v = sym_var()
     y = match_cast(reshape(x, shape(u, v)), Tensor((u, v), "f32"))
     return call_tir(twice, [y], Tensor((n, v), "f32"))
-
-def own(a: Tensor(("p", "q"), "f32")):
-    func_attr("private", True)
-    func_attr("implements", "twice")
-    return add(a, a)
 "#;
-    let (words, text) = altered(&format!("{MAIN}{unreached}"), Relation::Equal);
+    let (words, text) = altered(&format!("{MAIN}{unreached}{OWN}"), Relation::Equal);
     assert_eq!(words, ["proved"]);
     assert!(text.contains("call_tir(twice") && text.contains("= own(x)"), "{text}");
 }
