@@ -428,35 +428,53 @@ impl<'a> Search<'a> {
 
 /// The value of a polynomial under values of its free atoms.
 fn value_of(atoms: &Atoms, poly: &Poly, chosen: &BTreeMap<AtomId, i128>) -> Option<i128> {
-    let mut sum = 0_i128;
-    for (mono, coefficient) in poly.terms() {
-        let mut product = *coefficient;
-        for &id in mono.atoms() {
-            product = product.checked_mul(atom_value(atoms, id, chosen)?)?;
-        }
-        sum = sum.checked_add(product)?;
-    }
-    Some(sum)
+    Evaluation { atoms, chosen, done: BTreeMap::new() }.polynomial(poly)
 }
 
-fn atom_value(atoms: &Atoms, id: AtomId, chosen: &BTreeMap<AtomId, i128>) -> Option<i128> {
-    if let Some(value) = chosen.get(&id) {
-        return Some(*value);
-    }
-    match atoms.at(id) {
-        Atom::Var(_) | Atom::Quotient { .. } => None,
-        Atom::Div(numerator, divisor) => {
-            let (a, b) = (value_of(atoms, numerator, chosen)?, value_of(atoms, divisor, chosen)?);
-            let quotient = a.checked_div_euclid(b)?;
-            // Euclid rounds up for a negative divisor; floor does not.
-            let inexact = a.checked_rem_euclid(b)? != 0;
-            quotient.checked_sub(i128::from(b < 0 && inexact))
-        }
-        Atom::Min(args) => all_values(atoms, args, chosen)?.into_iter().min(),
-        Atom::Max(args) => all_values(atoms, args, chosen)?.into_iter().max(),
-    }
+/// An evaluation that looks at each atom once: equations make atoms of atoms in which the same one occurs twice on
+/// each level, a thousand million times in thirty.
+struct Evaluation<'a> {
+    atoms: &'a Atoms,
+    chosen: &'a BTreeMap<AtomId, i128>,
+    /// The composite atoms that have a value.
+    done: BTreeMap<AtomId, i128>,
 }
 
-fn all_values(atoms: &Atoms, args: &[Poly], chosen: &BTreeMap<AtomId, i128>) -> Option<Vec<i128>> {
-    args.iter().map(|arg| value_of(atoms, arg, chosen)).collect()
+impl Evaluation<'_> {
+    fn polynomial(&mut self, poly: &Poly) -> Option<i128> {
+        let mut sum = 0_i128;
+        for (mono, coefficient) in poly.terms() {
+            let mut product = *coefficient;
+            for &id in mono.atoms() {
+                product = product.checked_mul(self.atom(id)?)?;
+            }
+            sum = sum.checked_add(product)?;
+        }
+        Some(sum)
+    }
+
+    fn atom(&mut self, id: AtomId) -> Option<i128> {
+        if let Some(value) = self.chosen.get(&id).or_else(|| self.done.get(&id)) {
+            return Some(*value);
+        }
+        let atoms = self.atoms;
+        let value = match atoms.at(id) {
+            Atom::Var(_) | Atom::Quotient { .. } => None,
+            Atom::Div(numerator, divisor) => {
+                let (a, b) = (self.polynomial(numerator)?, self.polynomial(divisor)?);
+                let quotient = a.checked_div_euclid(b)?;
+                // Euclid rounds up for a negative divisor; floor does not.
+                let inexact = a.checked_rem_euclid(b)? != 0;
+                quotient.checked_sub(i128::from(b < 0 && inexact))
+            }
+            Atom::Min(args) => self.all(args)?.into_iter().min(),
+            Atom::Max(args) => self.all(args)?.into_iter().max(),
+        }?;
+        self.done.insert(id, value);
+        Some(value)
+    }
+
+    fn all(&mut self, args: &[Poly]) -> Option<Vec<i128>> {
+        args.iter().map(|arg| self.polynomial(arg)).collect()
+    }
 }

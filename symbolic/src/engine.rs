@@ -47,7 +47,7 @@ impl Engine {
 
     /// Bounds under the facts of `context`.
     pub(crate) fn bounds<'a>(&'a self, context: &'a Context) -> Bounds<'a> {
-        Bounds { atoms: &self.atoms, context }
+        Bounds::new(&self.atoms, context)
     }
 
     /// The canonical form of `dim` and the divisors in it, inner ones first.

@@ -4,10 +4,14 @@
 use crate::atoms::{Atom, Atoms};
 use crate::context::Context;
 use crate::polynomial::{AtomId, Mono, Poly, ceil_div, floor_div, moderate};
+use std::cell::Cell;
 use std::cmp::Ordering;
 
 /// How deep the refinements may nest.
 const DEPTH: u32 = 3;
+/// How many terms of polynomials the refinements of one question may look at. Most look at some hundreds; equations
+/// can make polynomials of a hundred minima and maxima, for which each level would look at all of them again.
+const TERMS: u32 = 10_000;
 
 /// The least and greatest value, where known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -95,29 +99,45 @@ impl Interval {
 }
 
 /// Bounds under the facts of a context.
-#[derive(Clone, Copy)]
 pub(crate) struct Bounds<'a> {
-    pub(crate) atoms: &'a Atoms,
-    pub(crate) context: &'a Context,
+    atoms: &'a Atoms,
+    context: &'a Context,
+    /// How many terms the refinements of this question may still look at.
+    left: Cell<u32>,
 }
 
-impl Bounds<'_> {
+impl<'a> Bounds<'a> {
+    pub(crate) fn new(atoms: &'a Atoms, context: &'a Context) -> Self {
+        Self { atoms, context, left: Cell::new(TERMS) }
+    }
+
     /// Bounds of a polynomial.
-    pub(crate) fn of(self, poly: &Poly) -> Interval {
+    pub(crate) fn of(&self, poly: &Poly) -> Interval {
+        self.left.set(TERMS);
         self.refined(poly, DEPTH)
     }
 
     /// Bounds of an atom.
-    pub(crate) fn of_atom(self, id: AtomId) -> Interval {
+    pub(crate) fn of_atom(&self, id: AtomId) -> Interval {
+        self.left.set(TERMS);
         self.atom(id, DEPTH)
     }
 
     /// Bounds of a monomial.
-    pub(crate) fn of_mono(self, mono: &Mono) -> Interval {
+    pub(crate) fn of_mono(&self, mono: &Mono) -> Interval {
+        self.left.set(TERMS);
         self.mono(mono, DEPTH)
     }
 
-    fn refined(self, poly: &Poly, depth: u32) -> Interval {
+    /// Takes the terms of `poly` from those that may be looked at; `None` where there are not as many.
+    fn look_at(&self, poly: &Poly) -> Option<()> {
+        let terms = u32::try_from(poly.terms().len()).ok()?;
+        let left = self.left.get().checked_sub(terms);
+        self.left.set(left.unwrap_or(0));
+        left.map(drop)
+    }
+
+    fn refined(&self, poly: &Poly, depth: u32) -> Interval {
         let plain = self.plain(poly, depth);
         if depth == 0 || poly.varying().len() < 2 {
             return plain;
@@ -128,7 +148,7 @@ impl Bounds<'_> {
         plain.meet(Interval { low, high })
     }
 
-    fn plain(self, poly: &Poly, depth: u32) -> Interval {
+    fn plain(&self, poly: &Poly, depth: u32) -> Interval {
         let mut sum = Interval::point(0);
         for (mono, coefficient) in poly.terms() {
             sum = sum.plus(self.mono_by_forms(mono, depth).scaled(*coefficient));
@@ -139,7 +159,7 @@ impl Bounds<'_> {
         sum
     }
 
-    fn mono(self, mono: &Mono, depth: u32) -> Interval {
+    fn mono(&self, mono: &Mono, depth: u32) -> Interval {
         let mut product = Interval::point(1);
         let ids = mono.atoms();
         let mut index = 0;
@@ -158,7 +178,7 @@ impl Bounds<'_> {
     }
 
     /// The same with what equalities say that the product is.
-    fn mono_by_forms(self, mono: &Mono, depth: u32) -> Interval {
+    fn mono_by_forms(&self, mono: &Mono, depth: u32) -> Interval {
         let product = self.mono(mono, depth);
         if depth == 0 || mono.degree() < 2 || self.context.ideal.is_empty() {
             return product;
@@ -167,7 +187,7 @@ impl Bounds<'_> {
         forms.iter().fold(product, |known, form| known.meet(self.plain(form, 0)))
     }
 
-    fn atom(self, id: AtomId, depth: u32) -> Interval {
+    fn atom(&self, id: AtomId, depth: u32) -> Interval {
         let known = self.context.bounds.get(&id).copied().unwrap_or_default();
         if depth == 0 {
             return known;
@@ -192,7 +212,7 @@ impl Bounds<'_> {
         known.meet(built)
     }
 
-    fn quotient(self, numerator: &Poly, divisor: &Poly, depth: u32) -> Interval {
+    fn quotient(&self, numerator: &Poly, divisor: &Poly, depth: u32) -> Interval {
         let top = self.refined(numerator, depth);
         if let Some(value) = divisor.as_constant().filter(|value| *value > 0) {
             let divided = |bound: Option<i128>| bound.map(|bound| floor_div(bound, value));
@@ -210,10 +230,13 @@ impl Bounds<'_> {
 
     /// A lower bound after one quotient is bounded by what it divides, or one `min`/`max` by one of
     /// its arguments, when these also occur elsewhere in the polynomial.
-    fn eliminated_low(self, poly: &Poly, depth: u32) -> Option<i128> {
+    fn eliminated_low(&self, poly: &Poly, depth: u32) -> Option<i128> {
         let mut best = None;
         for (mono, coefficient) in poly.varying() {
             let Some(id) = mono.as_atom() else { continue };
+            if self.look_at(poly).is_none() {
+                break;
+            }
             let rest = poly.sub(&Poly::term(*mono, *coefficient))?;
             let shares =
                 |arg: &Poly| arg.varying().iter().any(|(mono, _)| rest.coefficient(mono) != 0);
@@ -235,7 +258,7 @@ impl Bounds<'_> {
     }
 
     fn low_without_quotient(
-        self,
+        &self,
         rest: &Poly,
         coefficient: i128,
         numerator: &Poly,
@@ -250,15 +273,16 @@ impl Bounds<'_> {
     }
 
     fn low_with_argument(
-        self,
+        &self,
         rest: &Poly,
         coefficient: i128,
         args: &[Poly],
         depth: u32,
     ) -> Option<i128> {
-        let lows = args
-            .iter()
-            .filter_map(|arg| self.refined(&rest.add_scaled(arg, coefficient)?, depth).low);
+        let lows = args.iter().filter_map(|arg| {
+            self.look_at(rest)?;
+            self.refined(&rest.add_scaled(arg, coefficient)?, depth).low
+        });
         lows.max()
     }
 }

@@ -23,6 +23,9 @@ const CONDITION_FUEL: u32 = 800;
 const ALL_CONDITIONS: u32 = 4_000;
 /// How many assignments are kept.
 const MAX_SAMPLES: usize = 12;
+/// How many parts the dim of a class may have: what is merged into itself twice on each level has as many as no memory
+/// holds.
+const MAX_SIZE: usize = 60;
 /// Values that variables of assignments are moved to.
 const VALUES: [i64; 7] = [2, 3, 1, 7, 0, 5, -2];
 
@@ -49,10 +52,8 @@ pub(super) struct Ring {
 pub(super) struct Data {
     /// The simplest polynomial found, where one is within the limits.
     pub(super) poly: Option<Poly>,
-    /// The shortest dim found.
-    pub(super) dim: Dim,
-    /// How many parts the dim has.
-    pub(super) size: usize,
+    /// The shortest dim found and how many parts it has, unless that is more than [`MAX_SIZE`].
+    pub(super) dim: Option<(usize, Dim)>,
     /// The instances that the class, or a part of it, was merged by: one bit each.
     pub(super) depends: u64,
 }
@@ -167,13 +168,15 @@ impl Analysis<Node> for Ring {
                 Node::Var(name) => Dim::Var(name.clone()),
                 Node::Op(..) => Dim::Int(0),
             };
-            return Data { poly, dim, size: 1, depends: 0 };
+            return Data { poly, dim: Some((1, dim)), depends: 0 };
         };
         let (a, b) = (graph[*a].data.clone(), graph[*b].data.clone());
         let polys = a.poly.zip(b.poly);
         let poly = polys.and_then(|(a, b)| graph.analysis.operation(*op, &a, &b));
-        let dim = Dim::Op(*op, Box::new((a.dim, b.dim)));
-        Data { poly, dim, size: a.size + b.size + 1, depends: a.depends | b.depends }
+        let dims = a.dim.zip(b.dim).map(|((left, a), (right, b))| (left + right + 1, a, b));
+        let short = dims.filter(|(size, ..)| *size <= MAX_SIZE);
+        let dim = short.map(|(size, a, b)| (size, Dim::Op(*op, Box::new((a, b)))));
+        Data { poly, dim, depends: a.depends | b.depends }
     }
 
     fn merge(&mut self, old: &mut Data, new: Data) -> DidMerge {
@@ -189,8 +192,8 @@ impl Analysis<Node> for Ring {
             }
         }
         if old.dim != new.dim {
-            if (new.size, &new.dim) < (old.size, &old.dim) {
-                (old.size, old.dim) = (new.size, new.dim);
+            if new.dim.is_some() && (old.dim.is_none() || new.dim < old.dim) {
+                old.dim = new.dim;
                 changed.0 = true;
             } else {
                 changed.1 = true;

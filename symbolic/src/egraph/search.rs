@@ -18,8 +18,6 @@ const MAX_ROUNDS: usize = 4;
 const MAX_INSTANCES: usize = 64;
 /// How many matches of one pattern a round looks at.
 const MAX_MATCHES: usize = 30;
-/// How many parts a dim may have that a rule's variable stands for.
-const MAX_SIZE: usize = 60;
 
 /// Why a search stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,8 +135,9 @@ impl Search {
         for name in rule.variables.keys() {
             let Some(id) = class_of(name) else { return };
             let data = &self.graph[id].data;
-            let Some(poly) = data.poly.clone().filter(|_| data.size <= MAX_SIZE) else { return };
-            with.insert(name.clone(), data.dim.clone());
+            let both = data.poly.clone().zip(data.dim.clone());
+            let Some((poly, (_, dim))) = both else { return };
+            with.insert(name.clone(), dim);
             polys.insert(name.clone(), poly);
         }
         let ring = &mut self.graph.analysis;
