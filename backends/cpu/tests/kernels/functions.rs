@@ -2,7 +2,7 @@
 //! range, within the bounds that the prelude states.
 
 use super::cases::Case;
-use super::native::build_all;
+use super::native::{build_all, underflows};
 use relax_program::frontend::Program;
 use relax_runtime::program::Numerics;
 use relax_semantics::tensor::Tensor;
@@ -160,5 +160,32 @@ fn exponentials_of_rows_are_within_their_bounds() {
         }
         let off = units(want, got.number(place).as_f64());
         assert!(off <= bound, "share of {value}: {off} units in the last place");
+    }
+}
+
+/// A score that is masked is an infinity or a huge number below 0, and half of those of a causal attention are. A product that
+/// underflows takes some processors a hundred cycles: on one of them attention took five times as long as without.
+#[test]
+fn exponentials_of_masked_scores_do_not_underflow() {
+    let masked = [f64::NEG_INFINITY, -1e30, -1e9, -65504.0, -1500.0];
+    let values: Vec<f64> =
+        masked.iter().chain(&[0.0, -3.0, 1.0]).copied().cycle().take(67).collect();
+    for (dtype, text) in [(DType::F32, "f32"), (DType::F64, "f64")] {
+        let exps = [program("of_exp", text, text, "exp(X[i])")];
+        for numerics in [Numerics::Exact, Numerics::Reassociated] {
+            let built = build_all(&exps, numerics);
+            let case = case(dtype, dtype, &values);
+            let mut results = Vec::new();
+            let found = underflows(|| results = built.kernels[0].run(&case).expect("a value"));
+            assert_ne!(found, Some(true), "{text}, {numerics:?}");
+            for (at, value) in values.iter().enumerate() {
+                let got = results[1].number(at).as_f64();
+                assert!((got - value.exp()).abs() < 1e-6, "{text}: exp({value}) is {got}");
+            }
+            let tiny =
+                self::case(dtype, dtype, &[if dtype == DType::F32 { -100.0 } else { -740.0 }; 9]);
+            let found = underflows(|| drop(built.kernels[0].run(&tiny).expect("a value")));
+            assert_ne!(found, Some(false), "{text}, {numerics:?}: subnormal results are noted");
+        }
     }
 }

@@ -185,3 +185,21 @@ unsafe extern "C" fn backwards(
 pub(super) fn bits(tensor: &Tensor) -> Vec<u64> {
     (0..tensor.len()).map(|at| tensor.number(at).as_f64().to_bits()).collect()
 }
+
+/// Whether a product or a conversion underflows meanwhile on this thread, as the processor notes; `None` where its flags are not
+/// known here.
+pub(super) fn underflows(meanwhile: impl FnOnce()) -> Option<bool> {
+    unsafe extern "C" {
+        safe fn feclearexcept(excepts: i32) -> i32;
+        safe fn fetestexcept(excepts: i32) -> i32;
+    }
+    // FE_UNDERFLOW of <fenv.h>.
+    let underflow = match std::env::consts::ARCH {
+        "x86_64" => 0x10,
+        "aarch64" => 0x08,
+        _ => return None,
+    };
+    feclearexcept(underflow);
+    meanwhile();
+    Some(fetestexcept(underflow) != 0)
+}

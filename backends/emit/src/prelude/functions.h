@@ -55,9 +55,11 @@ static inline double rx_reduced(double x, double n) {
     return RX_MADD(n, -0x1.ef35793c7673p-45, rest);
 }
 
+/* Below, x is limited where both factors are 0: a product that underflows, which every masked score of attention is,
+   costs some processors a hundred cycles. */
 static inline double rx_exp_f64(double x) {
     double in = x > 710.0 ? 710.0 : x;
-    in = in < -746.0 ? -746.0 : in;
+    in = in < -1418.3 ? -1418.3 : in;
     double n = rx_nearest(in * 0x1.71547652b82fep0), half = rx_nearest(n * 0.5);
     return rx_polynomial(rx_exp_terms, 13, rx_reduced(in, n)) * rx_power(half) * rx_power(n - half);
 }
@@ -65,7 +67,7 @@ static inline double rx_exp_f64(double x) {
 /* exp of what is an f32 or about one, right to 2^-33. */
 static inline double rx_exp_about(double x) {
     double in = x > 300.0 ? 300.0 : x;
-    in = in < -300.0 ? -300.0 : in;
+    in = in < -709.1 ? -709.1 : in;
     double n = rx_nearest(in * 0x1.71547652b82fep0);
     return rx_polynomial(rx_exp_f32_terms, 8, rx_reduced(in, n)) * rx_power(n);
 }
@@ -170,11 +172,11 @@ static inline double rx_log_about(double x) {
 #define RX_MADD_F32(a, b, c) ((a) * (b) + (c))
 #endif
 
-/* As few operations on a vector as it takes: one that limits x below, where results are 0, one that says infinity
+/* As few operations on a vector as it takes: one that limits x below, where both factors are 0, one that says infinity
    above; the power of 2 as two of half the size, whose bits are those of the rounded quotient, so that subnormal
    numbers are right. */
 static inline float rx_quick_exp(float x) {
-    float in = x < -104.0f ? -104.0f : x;
+    float in = x < -176.0f ? -176.0f : x;
     float n = RX_MADD_F32(in, 0x1.715476p0f, 0x1.8p23f + 254), whole = n - (0x1.8p23f + 254);
     uint32_t bits = rx_bits_of_f32(n), half = bits >> 1;
     float rest = RX_MADD_F32(whole, -0x1.62ep-1f, in);
