@@ -2,12 +2,10 @@
 //! tensors in shared memory. The meaning of collectives, and of ranks that disagree, is that of the interpreter
 //! ([`relax_semantics::ranks`]).
 
-mod inlined;
 mod processes;
 mod shared;
 mod transport;
 
-pub use inlined::inlined;
 pub use processes::{Counts, Processes, Refused, digest, fact};
 pub use shared::Shared;
 pub use transport::{Addressed, Transport};

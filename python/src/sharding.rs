@@ -3,8 +3,8 @@
 use crate::compiling::{Origin, failed, given};
 use crate::errors::Failure;
 use pyo3::prelude::*;
-use relax_driver::ranks::inlined;
 use relax_program::frontend::print;
+use relax_rewrite::inlined::inlined;
 use relax_rewrite::passes::bind_params::entry;
 use relax_sharding::annotated::annotated;
 use relax_sharding::{Sharded, shard as sharded};
@@ -44,8 +44,8 @@ fn planned(
             )
         })?,
     };
-    let module =
-        inlined(&program.module, &named.name).map_err(|refused| failed(&program, refused))?;
+    let module = inlined(&program.module, &named.name, &mut Prover::new())
+        .map_err(|refused| failed(&program, refused))?;
     let function = module.function(&named.name).expect("invariant: the entry stays");
     let mut given = BTreeMap::new();
     for (name, &size) in sizes {

@@ -13,6 +13,7 @@ pub mod dims;
 pub mod fallback;
 pub mod finite_differences;
 mod guarded;
+pub mod inlined;
 pub mod names;
 pub mod outline;
 pub mod pass;

@@ -363,6 +363,32 @@ fn differentiated(text: &str, wrt: &[&str]) -> Result<Module, Box<Diagnostic>> {
     apply(&ingested, &PIPELINE.named("gradient").expect("it is a pass"))
 }
 
+const CALLS: &str = r#"
+def f(x: Tensor(("n",), "f64")) -> Tensor(("n",), "f64"):
+    n = sym_var()
+    func_attr("private", True)
+    return tanh(multiply(x, x))
+
+def g(x: Tensor(("n",), "f64")) -> Tensor(("n",), "f64"):
+    n = sym_var()
+    return f(f(x))
+
+def main(x: Tensor(("n",), "f64")) -> Tensor((), "f64"):
+    n = sym_var()
+    return sum(add(g(x), f(x)))
+"#;
+
+#[test]
+fn what_called_functions_compute_is_computed_once() {
+    let module = differentiated(CALLS, &["x"]).unwrap_or_else(|why| panic!("{why:?}"));
+    let names: Vec<&str> = module.functions().map(|function| function.name.as_str()).collect();
+    assert_eq!(names, ["f", "g", "main", "main_adjoint"]);
+    let printed = print(&module);
+    let (before, adjoint) = printed.split_once("def main_adjoint").expect("an adjoint");
+    assert_eq!(adjoint.matches("tanh(").count(), 3, "{printed}");
+    assert!(before.contains("g(x)"), "the function itself stays: {printed}");
+}
+
 /// What a call in a program begins with, and what takes its place.
 type Edit<'a> = (&'a str, &'a dyn Fn(&str) -> String);
 

@@ -8,8 +8,8 @@ use crate::exit::{Exit, Failure, Outcome};
 use crate::files::write_whole;
 use crate::report::show_diagnostics;
 use crate::terminal::Terminal;
-use relax_driver::ranks::inlined;
 use relax_program::frontend::{Program, print};
+use relax_rewrite::inlined::inlined;
 use relax_semantics::check::mesh_extents;
 use relax_sharding::annotated::annotated;
 use relax_sharding::data::cut_along;
@@ -41,7 +41,7 @@ pub(super) fn shard(args: &ShardArgs, terminal: &mut Terminal) -> Outcome {
             .map_err(|why| Failure::usage(format!("--data {dim}: {why}")))?,
         None => module,
     };
-    let module = match inlined(&module, &args.entry) {
+    let module = match inlined(&module, &args.entry, &mut Prover::new()) {
         Ok(module) => module,
         Err(failed) => return failed_run(&failed, &program, terminal),
     };

@@ -8,10 +8,11 @@ mod programs;
 use crate::by_hand::{by_hand, collectives, disagreements, given, numbers, shown, tensor};
 use relax_corpus::sample::Sample;
 use relax_cpu::{Cache, Compiler};
-use relax_driver::ranks::{Ranks, inlined};
+use relax_driver::ranks::Ranks;
 use relax_driver::{Bound, KernelCheck, Target, Toolchain, compile};
 use relax_program::compare::{Relation, compare};
 use relax_program::frontend::{Program, RunOptions, run as run_on_one};
+use relax_rewrite::inlined::inlined;
 use relax_rewrite::pass::Device;
 use relax_rewrite::pipeline::Unwatched;
 use relax_runtime::Limits;
@@ -125,7 +126,7 @@ def main(x: Tensor(("b", "n", 8), "f32"), w: Tensor((8, 24), "f32"), o: Tensor((
 #[test]
 fn calls_are_inlined_and_heads_stay_on_their_ranks() {
     let program = loaded(LAYERS);
-    let module = inlined(&program.module, "main").expect("the passes take it");
+    let module = inlined(&program.module, "main", &mut Prover::new()).expect("the passes take it");
     let function = module.function("main").expect("a main");
     let sizes = BTreeMap::from([("b".into(), 1), ("n".into(), 2)]);
     let sharded = shard(&module, function, &sizes, &mut Prover::new());

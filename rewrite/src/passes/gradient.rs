@@ -4,24 +4,27 @@
 //! The new function has the bindings of the old one, and after them, in reverse order, the adjoints of those
 //! that the loss depends on. Several cotangents of one variable are added in the order of the text. An `if`
 //! becomes a second `if` on the same condition whose branches repeat the bindings of the first one's, and go
-//! backwards through them. A called function gets a pullback of its own, which takes the arguments and the
-//! cotangents of the result and repeats the call; so recursion needs no list of intermediate values.
+//! backwards through them. A called function is inlined, so that nothing is computed twice. Where it stays, since it calls
+//! itself, say, it gets a pullback of its own, which takes the arguments and the cotangents of the result and repeats the
+//! call; so recursion needs no list of intermediate values.
 
 mod cotangent;
 mod functions;
 mod reverse;
 mod segments;
 
+use crate::inlined::with_calls_inlined;
 use crate::names::Names;
 use crate::pass::{Exactness, Pass, PassContext};
 use crate::passes::bind_params::entry;
 use functions::{Gradients, Pending};
-use relax_semantics::check::Phase;
 use relax_semantics::check::codes::GRADIENT;
+use relax_semantics::check::{Checked, Phase, check};
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
 use relax_syntax::diagnostic::Diagnostic;
 use relax_syntax::dtype::DType;
+use relax_syntax::facts::Facts;
 use relax_syntax::ir::{Definition, Function, Module, VarId};
 use relax_syntax::span::Span;
 pub use segments::Segments;
@@ -76,14 +79,14 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
     let options = context.settings.gradient.clone();
     let Some(function) = chosen(module, &options)? else { return Ok(module.clone()) };
     let wrt = parameters(function, &options)?;
-    let cut = cut(module, context, &function.name, &options.segments);
-    let (module, checked) = match &cut {
-        Some((module, checked)) => (module, checked),
-        None => (module, context.checked),
-    };
-    let function = module.function(&function.name).expect("invariant: it was found");
+    let name = &function.name;
+    let inlined = inlined(module, context.facts, name);
+    let whole = inlined.as_ref().map_or((module, context.checked), |(own, checked)| (own, checked));
+    let cut = cut(whole, context.facts, name, &options.segments);
+    let (own, checked) = cut.as_ref().map_or(whole, |(own, checked)| (own, checked));
+    let function = own.function(name).expect("invariant: it was found");
     let mut gradients = Gradients {
-        pending: Pending { module, checked, names: Names::of(module), pullbacks: Vec::new() },
+        pending: Pending { module: own, checked, names: Names::of(own), pullbacks: Vec::new() },
         facts: context.facts,
         made: Vec::new(),
     };
@@ -91,8 +94,17 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
     let made = std::mem::take(&mut gradients.made);
     context.count("differentiated", made.len(), "functions");
     let mut result = module.clone();
-    result.definitions.extend(made.into_iter().map(Definition::Graph));
+    let is_new = |one: &&Definition| module.definitions.iter().all(|old| old.name() != one.name());
+    let segments = own.definitions.iter().filter(is_new).cloned();
+    result.definitions.extend(segments.chain(made.into_iter().map(Definition::Graph)));
     Ok(result)
+}
+
+/// The module with the calls of a function inlined, and what the check knows of it. `None` where there are none.
+fn inlined(module: &Module, facts: &mut dyn Facts, name: &Name) -> Option<(Module, Checked)> {
+    let made = with_calls_inlined(module, name, facts).ok().flatten()?;
+    let checked = check(&made, facts, Phase::P0);
+    Some((made, checked))
 }
 
 /// The function that is named, or the entry of the module; none where it has none.

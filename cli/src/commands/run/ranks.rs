@@ -11,9 +11,10 @@ use crate::args::RunArgs;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::report::show_diagnostics;
 use crate::terminal::Terminal;
-use relax_driver::ranks::{Ranks, RanksError, inlined};
+use relax_driver::ranks::{Ranks, RanksError};
 use relax_driver::{Artifact, Bound, compile};
 use relax_program::frontend::Program;
+use relax_rewrite::inlined::inlined;
 use relax_rewrite::pass::Device;
 use relax_rewrite::pipeline::Unwatched;
 use relax_runtime::Limits;
@@ -87,7 +88,7 @@ pub(super) fn run(
     terminal: &mut Terminal,
 ) -> Outcome {
     entry(&program.module, &args.entry)?;
-    let module = match inlined(&program.module, &args.entry) {
+    let module = match inlined(&program.module, &args.entry, &mut Prover::new()) {
         Ok(module) => module,
         Err(failed) => return failed_run(&failed, program, terminal),
     };

@@ -7,9 +7,9 @@ use super::inputs::{drawn, drawn_plain, options};
 use crate::case::{Case, Finding};
 use crate::session::Statistics;
 use crate::times::Work;
-use relax_driver::ranks::inlined;
 use relax_program::compare::{Relation, compare};
 use relax_program::frontend::{Program, print, print_and_parse, run};
+use relax_rewrite::inlined::inlined;
 use relax_rewrite::verify::relation_of_rounded;
 use relax_semantics::random::Random;
 use relax_semantics::stop::Stop;
@@ -50,7 +50,7 @@ pub(super) fn hold(case: &Case, statistics: &mut Statistics) -> Result<(), Findi
         return Ok(());
     }
     for function in case.checked.functions() {
-        let Ok(module) = inlined(&case.checked, &function.name) else {
+        let Ok(module) = inlined(&case.checked, &function.name, &mut Prover::new()) else {
             statistics.unsupported += 1;
             continue;
         };

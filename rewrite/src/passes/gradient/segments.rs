@@ -6,11 +6,11 @@
 
 use crate::in_place::updated_in_place;
 use crate::outline::{Label, Outline, outlined};
-use crate::pass::PassContext;
 use relax_semantics::check::{Checked, Phase, check};
 use relax_syntax::Name;
 use relax_syntax::annotation::{Annotation, TensorType};
 use relax_syntax::diagnostic::Severity;
+use relax_syntax::facts::Facts;
 use relax_syntax::ir::{Binding, Block, BlockKind, Expr, Function, Module, VarId, VarInfo};
 use relax_syntax::resolve::expr_uses;
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,22 +26,22 @@ pub struct Segments {
 
 /// The module with segments of a function outlined, and what the check knows of it. `None` where it stays as it is.
 pub(super) fn cut(
-    module: &Module,
-    context: &mut PassContext,
+    (module, checked): (&Module, &Checked),
+    facts: &mut dyn Facts,
     name: &Name,
     segments: &Segments,
 ) -> Option<(Module, Checked)> {
     if segments.count < 2 {
         return None;
     }
-    let annotations = &context.checked.annotations[name];
-    let (made, count) = outlined(module, context.checked, &mut |function, rebuilt, outline| {
+    let annotations = &checked.annotations[name];
+    let (made, count) = outlined(module, checked, &mut |function, rebuilt, outline| {
         if function.name == *name && updated_in_place(module, function).is_empty() {
             Cut { function, annotations, segments, outline }.all(rebuilt);
         }
     });
     // What is deduced in a segment is deduced without the facts of the function around.
-    let checked = check(&made, context.facts, Phase::P0);
+    let checked = check(&made, facts, Phase::P0);
     let is_wrong = checked.diagnostics.iter().any(|found| found.severity == Severity::Error);
     (count > 0 && !is_wrong).then_some((made, checked))
 }
