@@ -113,6 +113,7 @@ const ROW: usize = 19;
 const SHARES: &str = "@tensorir_function
 def shares(X: Buffer((\"n\", 19), \"f32\"), T: Buffer((\"n\",), \"f64\"), Y: Buffer((\"n\", 19), \"f32\")):
     n = sym_var()
+    func_attr(\"workspaces\", \"T\")
     for i in range(n):
         T[i] = 0.0
         for j in range(19):
@@ -121,13 +122,28 @@ def shares(X: Buffer((\"n\", 19), \"f32\"), T: Buffer((\"n\",), \"f64\"), Y: Buf
             Y[i, k] = f32(exp(f64(X[i, k]) - 0.0) / T[i])
 ";
 
-#[test]
-fn exponentials_of_rows_are_within_their_bounds() {
+/// That program, and these rows for it. Its sum is a workspace: what is computed for an f64 tensor of a caller stays f64.
+fn shares(rows: &[f64]) -> (TensorProgram, Case) {
     let loaded = Program::load(Source::new("shares", SHARES));
     assert!(!loaded.has_errors(), "{:?}", loaded.diagnostics);
     let Some(Definition::Tensor(program)) = loaded.module.definitions.into_iter().next() else {
         panic!("expected a tensor program");
     };
+    let count = rows.len() / ROW;
+    let of = |dtype, shape: &[usize], values: Vec<f64>| {
+        let array = ndarray::ArrayD::from_shape_vec(ndarray::IxDyn(shape), values);
+        Tensor::from_floats(dtype, array.expect("as many values as elements"))
+    };
+    let tensors = vec![
+        of(DType::F32, &[count, ROW], rows.to_vec()),
+        of(DType::F64, &[count], vec![0.0; count]),
+        of(DType::F32, &[count, ROW], vec![0.0; rows.len()]),
+    ];
+    (program, Case { dims: Vec::new(), tensors, ints: Vec::new() })
+}
+
+#[test]
+fn exponentials_of_rows_are_within_their_bounds() {
     let step = 16_411;
     let values: Vec<f32> = (0..u32::MAX / step).map(|at| f32::from_bits(at * step)).collect();
     let mut rows = vec![f64::NEG_INFINITY; values.len() * ROW];
@@ -135,17 +151,13 @@ fn exponentials_of_rows_are_within_their_bounds() {
         rows[at * ROW + at % ROW] = f64::from(*value);
         rows[at * ROW + (at + 1) % ROW] = 0.0;
     }
-    let of = |dtype, shape: &[usize], values: Vec<f64>| {
-        let array = ndarray::ArrayD::from_shape_vec(ndarray::IxDyn(shape), values);
-        Tensor::from_floats(dtype, array.expect("as many values as elements"))
-    };
-    let tensors = vec![
-        of(DType::F32, &[values.len(), ROW], rows.clone()),
-        of(DType::F64, &[values.len()], vec![0.0; values.len()]),
-        of(DType::F32, &[values.len(), ROW], vec![0.0; rows.len()]),
-    ];
+    let (program, case) = shares(&rows);
     let built = build_all(std::slice::from_ref(&program), Numerics::Reassociated);
-    let case = Case { dims: Vec::new(), tensors, ints: Vec::new() };
+    assert!(
+        built.text.contains("= rx_exp_row("),
+        "its exponentials are a routine's: {}",
+        built.text
+    );
     let got = built.kernels[0].run(&case).expect("a value").remove(2);
     for (at, value) in values.iter().enumerate() {
         let (place, value) = (at * ROW + at % ROW, f64::from(*value));
@@ -188,4 +200,9 @@ fn exponentials_of_masked_scores_do_not_underflow() {
             assert_ne!(found, Some(false), "{text}, {numerics:?}: subnormal results are noted");
         }
     }
+    let rows: Vec<f64> = values.iter().copied().cycle().take(ROW * 24).collect();
+    let (program, case) = shares(&rows);
+    let built = build_all(std::slice::from_ref(&program), Numerics::Reassociated);
+    let found = underflows(|| drop(built.kernels[0].run(&case).expect("a value")));
+    assert_ne!(found, Some(true), "rows");
 }

@@ -22,6 +22,8 @@ pub(super) struct All<'p> {
     pub(super) checks: Checks,
     /// Checks on dims in innermost loops.
     pub(super) innermost: usize,
+    /// The C text.
+    pub(super) text: String,
 }
 
 /// A program with its code.
@@ -79,9 +81,15 @@ pub(super) fn build_all_as<'p>(
         built.extend(other.join().expect("the other thread ends"));
         built
     });
-    let mut all =
-        All { kernels: Vec::new(), left_out: Vec::new(), checks: Checks::default(), innermost: 0 };
+    let mut all = All {
+        kernels: Vec::new(),
+        left_out: Vec::new(),
+        checks: Checks::default(),
+        innermost: 0,
+        text: String::new(),
+    };
     for (source, library) in built {
+        all.text += &source.text;
         all.left_out.extend(source.left_out);
         for kernel in source.kernels {
             let program = programs.iter().find(|program| program.name == kernel.name);

@@ -211,14 +211,14 @@ static inline float rx_quick_tanh(float x) {
     return copysignf(y < 0.75f ? near : far, x);
 }
 
-/* What many values are divided by. Where its inverse is as precise as it is, a product with that is right within 1.5 units
-   in the last place. */
+/* What many values are divided by, as two factors: a product with its inverse is right within 1.5 units in the last
+   place where that is as precise as it is, and beyond it is taken times a power of 2 that makes it so. No branch: a loop
+   with one that is as long as an exponential is no vector. */
 typedef struct rx_divisor {
-    float by, inverse;
-    int is_usual;
+    float inverse, scale;
 } rx_divisor;
 static inline rx_divisor rx_by(float by) {
-    const float size = fabsf(by);
-    return (rx_divisor){by, 1.0f / by, size >= 0x1p-126f && size <= 0x1p126f};
+    const float size = fabsf(by), scale = size < 0x1p-126f ? 0x1p64f : size > 0x1p126f ? 0x1p-64f : 1.0f;
+    return (rx_divisor){1.0f / (by * scale), scale};
 }
-static inline float rx_over(float a, rx_divisor by) { return by.is_usual ? a * by.inverse : a / by.by; }
+static inline float rx_over(float a, rx_divisor by) { return a * by.inverse * by.scale; }

@@ -4,9 +4,10 @@
 #if defined __AVX512F__
 #include <immintrin.h>
 
-/* As `rx_quick_exp`, within the same bound. */
+/* As `rx_quick_exp`, within the same bound. Where results are 0, nothing underflows either. */
 static inline __m512 rx_exp_lanes(__m512 x) {
-    const __m512 above = _mm512_max_ps(_mm512_set1_ps(-104.0f), x), in = _mm512_min_ps(_mm512_set1_ps(89.0f), above);
+    const __mmask16 above = _mm512_cmp_ps_mask(x, _mm512_set1_ps(-104.0f), _CMP_NLT_UQ);
+    const __m512 in = _mm512_min_ps(_mm512_set1_ps(89.0f), x);
     const __m512 magic = _mm512_set1_ps(0x1.8p23f);
     const __m512 n = _mm512_sub_ps(_mm512_fmadd_ps(in, _mm512_set1_ps(0x1.715476p0f), magic), magic);
     __m512 rest = _mm512_fmadd_ps(n, _mm512_set1_ps(-0x1.62ep-1f), in);
@@ -18,7 +19,7 @@ static inline __m512 rx_exp_lanes(__m512 x) {
     sum = _mm512_fmadd_ps(sum, rest, _mm512_set1_ps(0x1.fffff8p-2f));
     sum = _mm512_fmadd_ps(sum, rest, _mm512_set1_ps(1.0f));
     sum = _mm512_fmadd_ps(sum, rest, _mm512_set1_ps(1.0f));
-    return _mm512_scalef_ps(sum, n);
+    return _mm512_maskz_scalef_ps(above, sum, n);
 }
 
 /* to = exp(from - less), and the sum of all. */
