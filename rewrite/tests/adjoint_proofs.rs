@@ -12,6 +12,7 @@ mod legalized_cases;
 use bindings::{bindings, other};
 use calls::own;
 use legalized_cases::{Case, cases};
+use relax_corpus::par_map::par_map_chunks;
 use relax_corpus::sample::{Sample, is_whole};
 use relax_program::frontend::Program;
 use relax_rewrite::pass::Settings;
@@ -25,7 +26,7 @@ use relax_syntax::facts::Facts;
 use relax_syntax::ir::Function;
 use relax_syntax::raise::raise_module;
 use relax_syntax::span::Source;
-use relax_theorems::rules::{Refusal, Verdict, evaluate, judge, mutants, prove, read_rules};
+use relax_theorems::rules::{Refusal, Rule, Verdict, evaluate, judge, mutants, prove, read_rules};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -278,8 +279,11 @@ fn linear(call: &Call<'_>) -> Vec<Vec<String>> {
     }
 }
 
+/// The row, the call by its operands, and the rule.
+type Theorem = (&'static str, String, Result<String, String>);
+
 /// The linear calls, by which operands, and the theorems on their adjoints; of the row in `RELAX_ROW` alone if it is set.
-fn theorems() -> Vec<(&'static str, String, Result<String, String>)> {
+fn theorems() -> Vec<Theorem> {
     let wanted = std::env::var("RELAX_ROW").ok();
     let is_linear = |case: &&Case| {
         let of_floats =
@@ -304,13 +308,21 @@ fn theorems() -> Vec<(&'static str, String, Result<String, String>)> {
 /// Adjoints with one thing changed, of another sixteenth of the calls with each commit: one that is proved all the same is equal in the interpreter.
 #[test]
 fn mutants_of_adjoints_are_proved_only_where_they_are_equal() {
-    let (mut refused, mut equal, mut wrong) = (0, 0, Vec::new());
-    for (_, at, rule) in Sample::of("mutants of adjoints", 16).take(theorems()) {
-        let Ok(Ok(rules)) = rule.map(|rule| read_rules("adjoint", &rule)) else { continue };
-        if !prove(&rules[0], &mut prover).is_proved() {
-            continue;
-        }
-        for mutant in mutants(&rules[0]) {
+    let sampled = Sample::of("mutants of adjoints", 16).take(theorems()).collect();
+    let changed: Vec<(String, Rule)> = par_map_chunks(sampled, |share: Vec<Theorem>| {
+        let rules = share.into_iter().filter_map(|(_, at, rule)| {
+            let rule = read_rules("adjoint", &rule.ok()?).ok()?.remove(0);
+            prove(&rule, &mut prover).is_proved().then_some((at, rule))
+        });
+        let changed = rules.flat_map(|(at, rule)| {
+            mutants(&rule).into_iter().map(move |mutant| (at.clone(), mutant))
+        });
+        changed.collect::<Vec<_>>()
+    })
+    .concat();
+    let judged = par_map_chunks(changed, |share| {
+        let (mut refused, mut equal, mut wrong) = (0, 0, Vec::new());
+        for (at, mutant) in share {
             if !prove(&mutant, &mut prover).is_proved() {
                 refused += 1;
                 continue;
@@ -320,7 +332,11 @@ fn mutants_of_adjoints_are_proved_only_where_they_are_equal() {
                 wrong.push(format!("{at}: {:?} is proved, but {why}", mutant.right));
             }
         }
-    }
+        (refused, equal, wrong)
+    });
+    let refused: usize = judged.iter().map(|share| share.0).sum();
+    let equal: usize = judged.iter().map(|share| share.1).sum();
+    let wrong: Vec<String> = judged.into_iter().flat_map(|share| share.2).collect();
     eprintln!("{refused} mutants are not proved, {equal} are");
     assert!(refused > 0 || std::env::var_os("RELAX_ROW").is_some(), "no mutant");
     assert!(refused >= 5_000 || !is_whole(), "{refused} mutants");
