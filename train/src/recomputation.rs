@@ -7,6 +7,7 @@
 use crate::gradient::{adjoint, ingested, reduced};
 use relax_driver::{Target, pipeline};
 use relax_lower::report::{figures, memory_report, peak_formula};
+use relax_rewrite::inlined::with_calls_inlined;
 use relax_rewrite::pass::{Pass, Settings};
 use relax_rewrite::passes::gradient::{Options, Segments, adjoint_name};
 use relax_rewrite::pipeline::{Failed, Unwatched, run};
@@ -136,7 +137,9 @@ pub(crate) fn within(
         if least.is_none_or(|(least, _)| peak < least) {
             least = Some((peak, count));
         }
-        most = bindings(ingested, options);
+        if count == 1 {
+            most = bindings(ingested, options);
+        }
         // Few segments one by one; of many the next number differs little.
         count += 1 + count / 4;
     }
@@ -174,9 +177,16 @@ fn planned(
     }))
 }
 
-/// How many bindings the function has.
+/// How many bindings the function has, with those of functions that it calls in their place.
 fn bindings(module: &Module, options: &Options) -> usize {
-    let function = options.function.as_ref().and_then(|name| module.function(name));
-    let body = function.and_then(|function| function.lambda.body.as_ref());
-    body.map_or(0, |body| body.bindings().count())
+    let count = |module: &Module, name: &Name| {
+        let body = module.function(name).and_then(|function| function.lambda.body.as_ref());
+        body.map_or(0, |body| body.bindings().count())
+    };
+    options.function.as_ref().map_or(0, |name| {
+        match with_calls_inlined(module, name, &mut Prover::new()) {
+            Ok(Some(inlined)) => count(&inlined, name),
+            _ => count(module, name),
+        }
+    })
 }

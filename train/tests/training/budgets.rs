@@ -137,6 +137,48 @@ fn a_budget_is_kept_with_the_same_bits() {
     }
 }
 
+/// The same layers twice, as functions.
+const LAYERS: &str = r#"
+def pair(
+    x: Tensor(("n", 32), "f64"), a: Tensor((32, 32), "f64"), b: Tensor((32, 32), "f64"),
+) -> Tensor(("n", 32), "f64"):
+    n = sym_var()
+    func_attr("private", True)
+    h1 = tanh(matmul(x, a))
+    h2 = add(tanh(matmul(h1, b)), h1)
+    h3 = sigmoid(matmul(h2, a))
+    return add(tanh(matmul(h3, b)), h3)
+
+def main(
+    x: Tensor(("n", 32), "f64"), a: Tensor((32, 32), "f64"), b: Tensor((32, 32), "f64"),
+) -> Tensor((), "f64"):
+    n = sym_var()
+    return sum(pair(pair(x, a, b), b, a))
+"#;
+
+#[test]
+fn called_functions_are_cut_as_if_they_were_written_out() {
+    let program = Program::load(Source::new("layers", LAYERS));
+    let within = |bytes| {
+        let dims = [(Name::new("n"), ROWS)].into();
+        differentiated_within(&program.module, &options(), &Budget { bytes, dims }, &exact())
+    };
+    let whole = within(i64::MAX).expect("everything is kept");
+    assert_eq!((whole.plan.segments, segment_functions(&whole.module)), (1, 0));
+    // The function has three bindings, and those that it calls have twenty.
+    let Err(error) = within(1000) else { panic!("nothing takes so little") };
+    let BudgetError::TooSmall { least, segments, .. } = error else { panic!("{error}") };
+    assert!(segments > 3, "{segments} segments");
+    let own = within(least).expect("it is the least");
+    assert!(least * 4 < whole.plan.peak * 3, "{least} of {}", whole.plan.peak);
+    let results = [&whole, &own].map(|made| {
+        let arguments = arguments(&made.module, 5);
+        run(&made.module, "main_adjoint", arguments, &RunOptions::default()).result
+    });
+    let [Ok(want), Ok(got)] = results else { panic!("they run") };
+    assert!(same(&want, &got));
+}
+
 #[test]
 fn budgets_that_cannot_be_kept_say_so() {
     let Err(error) = within(1000) else { panic!("nothing takes so little") };
