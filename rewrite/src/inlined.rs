@@ -45,10 +45,11 @@ pub fn with_calls_inlined(
             make_private(function);
         }
     }
-    // A chain of calls is no longer than there are functions, as what calls itself stays.
+    let most = MOST_BINDINGS.max(bindings(module));
+    // A chain of calls is no longer than there are functions. What calls itself stays, and then nothing changes any more.
     for _ in module.functions() {
         let next = apply(&result, vec![&inline::PASS, &canonicalize_bindings::PASS], facts)?;
-        if bindings(&next) > MOST_BINDINGS.max(bindings(module)) {
+        if next == result || bindings(&next) > most {
             break;
         }
         result = next;
