@@ -3,7 +3,7 @@
 //! Its first parameter is a shape: the rank along each axis of the mesh, then the dims of the global function, which the
 //! extents of shards do not tell. Parameters and results are local tensors.
 
-use crate::calls::{is_shape, localized, tensor};
+use crate::calls::localized;
 use crate::layout::{Axes, Layout};
 use crate::movement::{Collective, Movement};
 use crate::propagate::{Plan, Step};
@@ -16,6 +16,8 @@ use relax_syntax::ir::{
     Atom, Binding, Callee, Definition, DimVar, Expr, Function, Lambda, Module, VarId, VarInfo,
 };
 use relax_syntax::span::Span;
+use relax_theorems::placement::blocks::is_shape;
+use relax_theorems::placement::calls::{assume_declared, tensor};
 use std::collections::BTreeSet;
 
 /// The module with the local program of a function, under its name.
@@ -35,7 +37,7 @@ pub fn lower(module: &Module, function: &Function, plan: &Plan, facts: &mut dyn 
         params.push(own);
     }
     facts.push();
-    crate::calls::assume_declared(function, facts);
+    assume_declared(function, facts);
     plan.steps.iter().for_each(|step| builder.step(step, facts));
     facts.pop();
     let Builder { vars, dims, bindings, names, .. } = builder;

@@ -2,7 +2,7 @@
 
 use crate::layout::{Layout, declared_meshes};
 use crate::propagate::{SAMPLE, refused};
-use relax_semantics::ops::{lookup, passed};
+use relax_semantics::ops::{lookup, passed, says_layout};
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
 use relax_syntax::diagnostic::Diagnostic;
@@ -45,8 +45,7 @@ pub(crate) fn mesh_of(module: &Module, function: &Function) -> Result<Name, Diag
 /// `redistribute` and `annotate_sharding`: the operand, the mesh and the placements.
 pub(crate) fn laid(expr: &Expr) -> Option<(Atom, Name, Layout)> {
     let Expr::Call { callee: Callee::Operator(name), args, attrs } = expr else { return None };
-    let row =
-        lookup(name).filter(|row| ["redistribute", "annotate_sharding"].contains(&row.name))?;
+    let row = lookup(name).filter(|row| says_layout(row))?;
     match passed(row, args, attrs).ok()?[..] {
         [Some(input), Some(Atom::Str(mesh)), Some(Atom::Str(text))] => {
             Some((input.clone(), mesh.clone(), placements_of_text(text)?))

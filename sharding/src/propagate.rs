@@ -5,7 +5,7 @@
 //! over the bindings: states are the layouts of the values that are still used. Costs are polynomials in the dims; they are
 //! compared at sample sizes, which affects speed only.
 
-use crate::calls::{Choice, Site, assume_declared, choices, tensor};
+use crate::calls::{Choice, choices};
 use crate::layout::{Axes, Layout, text};
 use crate::movement::{Movement, movements};
 use crate::program::{laid, mesh_of, samples, unsupported};
@@ -18,6 +18,7 @@ use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::facts::Facts;
 use relax_syntax::ir::{Atom, Binding, Callee, Expr, Function, Module, VarId};
 use relax_syntax::span::Span;
+use relax_theorems::placement::calls::{Site, assume_declared, tensor};
 use std::collections::BTreeMap;
 
 /// States that are kept after a binding.

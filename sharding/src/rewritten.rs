@@ -1,9 +1,9 @@
 //! Calls of the function with other variables as operands, each in the layout that the call wants.
 
-use crate::calls::is_value;
 use crate::layout::Layout;
 use relax_semantics::ops::{Param, lookup, passed};
 use relax_syntax::ir::{Atom, Binding, Block, BlockKind, Body, Callee, Expr, Function, VarId};
+use relax_theorems::placement::calls::is_value;
 use std::collections::BTreeMap;
 
 /// The variables that hold a value in each of its layouts.

@@ -24,6 +24,9 @@ pub(crate) struct ShardArgs {
     /// Print the local program
     #[arg(long)]
     pub(crate) local: bool,
+    /// Write a certificate: the local program is proved to give the shards of the program's results, for all dims
+    #[arg(long, value_name = "FILE", requires_all = ["local", "output"])]
+    pub(crate) certificate: Option<PathBuf>,
     /// Print the layout of each value and the bytes of each collective
     #[arg(long)]
     pub(crate) explain: bool,

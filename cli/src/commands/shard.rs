@@ -1,5 +1,6 @@
 //! `relax shard`: layouts of a distributed program, the program that each rank runs, and what its collectives cost.
 
+use super::certified::certificate;
 use super::loading::load_text;
 use super::opt::failed_run;
 use super::run::entry;
@@ -8,8 +9,10 @@ use crate::exit::{Exit, Failure, Outcome};
 use crate::files::write_whole;
 use crate::report::show_diagnostics;
 use crate::terminal::Terminal;
+use relax_lower::certify::Stages;
 use relax_program::frontend::{Program, print};
 use relax_rewrite::inlined::inlined;
+use relax_rewrite::pipeline::Watch;
 use relax_semantics::check::mesh_extents;
 use relax_sharding::annotated::annotated;
 use relax_sharding::data::cut_along;
@@ -21,13 +24,17 @@ use relax_symbolic::Prover;
 use relax_syntax::Name;
 use relax_syntax::ir::{AttrValue, Function, Module};
 use relax_syntax::span::Source;
+use relax_validation::certificate::{Certificate, Header};
+use relax_validation::ranks::RANKS;
+use relax_validation::report;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::path::Path;
 
 /// What is known of the result, and what is not.
 const PROOF: &str = "the placements of each call are proved for all dims, over the reals; \
-                     the whole program has no certificate";
+                     --local --certificate FILE proves the whole program";
 
 pub(super) fn shard(args: &ShardArgs, terminal: &mut Terminal) -> Outcome {
     let Some(program) = load_text(&args.file, terminal)? else { return Ok(Exit::Wrong) };
@@ -41,6 +48,7 @@ pub(super) fn shard(args: &ShardArgs, terminal: &mut Terminal) -> Outcome {
             .map_err(|why| Failure::usage(format!("--data {dim}: {why}")))?,
         None => module,
     };
+    let mut stages = Stages::of(&module);
     let module = match inlined(&module, &args.entry, &mut Prover::new()) {
         Ok(module) => module,
         Err(failed) => return failed_run(&failed, &program, terminal),
@@ -55,13 +63,28 @@ pub(super) fn shard(args: &ShardArgs, terminal: &mut Terminal) -> Outcome {
     if plan.is_truncated {
         terminal.warn("not all layouts were compared: there may be cheaper ones");
     }
-    terminal.note(PROOF);
+    let certificate = match &args.certificate {
+        Some(path) => {
+            stages.made("inline_calls", &module);
+            stages.made(RANKS, &local);
+            let Some(certificate) = certified(&stages, path, terminal)? else {
+                return Ok(Exit::Wrong);
+            };
+            Some(certificate)
+        }
+        None => {
+            terminal.note(PROOF);
+            None
+        }
+    };
     let printed = print(&if args.local { local } else { annotated(&module, function, &plan) });
     if let Some(path) = &args.output {
         write_whole(path, printed.as_bytes())?;
     }
     match terminal.format {
-        Format::Json => terminal.object(|| object(&plan, function, &program.source))?,
+        Format::Json => {
+            terminal.object(|| object(&plan, function, &program.source, certificate.as_ref()))?
+        }
         Format::Text if args.explain => {
             terminal.result(&explained(&plan, function, &program.source))?
         }
@@ -71,6 +94,20 @@ pub(super) fn shard(args: &ShardArgs, terminal: &mut Terminal) -> Outcome {
         terminal.program(&printed)?;
     }
     Ok(Exit::Fine)
+}
+
+/// Writes the certificate of the local program; `None` where it is refuted.
+fn certified(
+    stages: &Stages,
+    path: &Path,
+    terminal: &mut Terminal,
+) -> Result<Option<Certificate>, Failure> {
+    let (route, target) = (RANKS.to_owned(), "any target".to_owned());
+    let made = certificate(stages, Header { route, target, tested: 0 }, terminal)?;
+    if let Some(made) = &made {
+        write_whole(path, made.text().as_bytes())?;
+    }
+    Ok(made)
 }
 
 /// The module with other extents of its mesh, or with a mesh.
@@ -192,7 +229,16 @@ fn explained(plan: &Plan, function: &Function, source: &Source) -> String {
     shown
 }
 
-fn object(plan: &Plan, function: &Function, source: &Source) -> Value {
+fn object(
+    plan: &Plan,
+    function: &Function,
+    source: &Source,
+    certificate: Option<&Certificate>,
+) -> Value {
+    let proved = |made: &Certificate| {
+        let open = report::unproved(&made.obligations);
+        json!({ "proved": made.obligations.len() - open.len(), "of": made.obligations.len(), "open": open })
+    };
     let value = |(name, layout): (String, String)| json!({ "name": name, "layout": layout });
     let movement = |own: &Movement| {
         json!({
@@ -221,6 +267,7 @@ fn object(plan: &Plan, function: &Function, source: &Source) -> Value {
         "bytes": plan.bytes(&mut Prover::new()).to_string(),
         "samples": plan.samples.iter().map(|(name, size)| (name.to_string(), *size)).collect::<BTreeMap<_, _>>(),
         "all_layouts_compared": !plan.is_truncated,
-        "proof": PROOF,
+        "proof": certificate.is_none().then_some(PROOF),
+        "certificate": certificate.map(proved),
     })
 }

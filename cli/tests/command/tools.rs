@@ -38,6 +38,7 @@ const RUNS: &[&[&str]] = &[
     &["shard", "shards.rx"],
     &["shard", "shards.rx", "--explain", "--local", "--mesh", "3"],
     &["shard", "loss.rx", "--mesh", "3", "--data", "n"],
+    &["shard", "shards.rx", "--local", "-o", "local.rx", "--certificate", "ranks.cert"],
     &["run", "shards.rx", "--ranks", "2", "--input", "x=ones(3)"],
     &["run", "shards.rx", "--ranks", "2", "--backend", "cpu", "--input", "x=ones(3)"],
     &["rewrite", "p.rx"],

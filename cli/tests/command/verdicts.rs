@@ -257,3 +257,35 @@ fn accesses_that_may_not_be_reached_are_not_refuted() {
     let (said, _) = certified(&folder, by_element);
     assert!(said.contains("is read in bounds: unproved"), "{said}");
 }
+
+/// The program of each rank, certified and verified; with another text in its place, or in the certificate, it is refused.
+#[test]
+fn the_program_of_ranks_is_verified() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = "module_attr(\"mesh[0]\", \"3\")\n\ndef twice(x: Tensor((\"n\", 4), \"f32\")):\n    return add(x, x)\n\ndef main(x: DTensor((\"n\", 4), \"f32\", \"mesh[0]\", \"S[0]\")):\n    return sum(twice(x), axis=[0])\n";
+    let program = file(&folder, "program.rx", text);
+    let path = |name: &str| folder.path().join(name).to_str().expect("a path").to_owned();
+    let (local, certificate) = (path("local.rx"), path("ranks.cert"));
+    let shard = ["shard", &program, "--local", "-o", &local, "--certificate", &certificate];
+    let (said, code) = ended(&shard);
+    assert!(code == Some(0) && said.contains("rank") && !said.contains("no certificate"), "{said}");
+    let verify = ["verify", &certificate, "--program", &local];
+    let (said, code) = ended(&verify);
+    assert!(code == Some(0) && said.starts_with("verified: ranks for any target"), "{said}");
+    assert!(said.contains("not covered: how arguments are cut"), "{said}");
+    let whole = std::fs::read_to_string(&certificate).expect("a certificate");
+    let read = std::fs::read_to_string(&local).expect("a program");
+    assert!(read.contains("spmd.all_reduce") && whole.contains("\\\"sum\\\""), "{read}\n{whole}");
+    file(&folder, "local.rx", &read.replace("\"sum\"", "\"max\""));
+    let (said, code) = ended(&verify);
+    assert!(
+        code == Some(1) && said.contains("not the one that the certificate is about"),
+        "{said}"
+    );
+    file(&folder, "ranks.cert", &whole.replace("\\\"sum\\\"", "\\\"max\\\""));
+    let (said, code) = ended(&["verify", &certificate]);
+    assert_eq!(code, Some(1), "{said}");
+    // Without a file for the local program there is nothing that the certificate is about.
+    let (said, code) = ended(&["shard", &program, "--certificate", &certificate]);
+    assert_eq!(code, Some(2), "{said}");
+}

@@ -6,6 +6,8 @@
 //! operands give partial results. What is found so is accepted after a proof: the call on a block of the operands has,
 //! over the reals, the elements of the block of the results, for every block of every extent ([`holds`]).
 
+pub mod blocks;
+pub mod calls;
 mod cuts;
 mod extremes;
 

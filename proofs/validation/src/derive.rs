@@ -6,6 +6,7 @@ use crate::heaps::raised;
 use crate::kernels;
 use crate::memory;
 use crate::obligation::{Kind, Obligation, Outcome};
+use crate::ranks::{self, RANKS};
 use crate::used_rules::{self, UsedRule};
 use relax_semantics::ops::{HeapBuiltin, heap_builtin, lookup};
 use relax_syntax::Name;
@@ -125,6 +126,16 @@ fn places(function: &Function) -> bool {
 pub fn obligations_of(route: &str, stages: &[Stage], source: &mut dyn Source) -> Vec<Obligation> {
     match (route, stages) {
         (EQUIVALENCE, [one, other]) => equivalence(one, other, source),
+        (RANKS, [before @ .., global, local]) => {
+            let mut found = ranks::obligations(global, local, source);
+            let earlier = [before, std::slice::from_ref(global)].concat();
+            let sharded = |each: &Obligation| local.module.function(&each.function).is_some();
+            for pair in earlier.windows(2) {
+                let all = applications::obligations(&pair[0], &pair[1], source);
+                found.extend(all.into_iter().filter(sharded));
+            }
+            found
+        }
         _ => obligations(stages, source),
     }
 }
@@ -165,9 +176,10 @@ impl Counts {
         Self { counts }
     }
 
-    /// The kinds that are told: rules where there are some.
+    /// The kinds that are told: rules and ranks where there are some.
     pub fn kinds(&self) -> impl Iterator<Item = Kind> {
-        Kind::ALL.into_iter().filter(|kind| *kind != Kind::Rule || self.all(*kind) > 0)
+        let is_rare = |kind: Kind| matches!(kind, Kind::Rule | Kind::Rank);
+        Kind::ALL.into_iter().filter(move |kind| !is_rare(*kind) || self.all(*kind) > 0)
     }
 
     /// Those of a kind that ended so.

@@ -15,6 +15,7 @@ mod kernels;
 pub mod memory;
 mod names;
 pub mod obligation;
+pub mod ranks;
 pub mod report;
 pub mod used_rules;
 

@@ -29,6 +29,8 @@ pub enum Kind {
     Pass,
     /// Of a rewrite rule that a pass used.
     Rule,
+    /// Of the program that every rank of a mesh runs.
+    Rank,
 }
 
 /// How an obligation ended.
@@ -46,7 +48,7 @@ pub enum Outcome {
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Kind; 4] = [Kind::Memory, Kind::Kernel, Kind::Pass, Kind::Rule];
+    pub const ALL: [Kind; 5] = [Kind::Memory, Kind::Kernel, Kind::Pass, Kind::Rule, Kind::Rank];
 
     /// As certificates write it.
     #[must_use]
@@ -56,6 +58,7 @@ impl Kind {
             Kind::Kernel => "kernel",
             Kind::Pass => "pass",
             Kind::Rule => "rule",
+            Kind::Rank => "rank",
         }
     }
 }

@@ -1,12 +1,14 @@
 //! Every size on every mesh: the ranks give what one device gives; bytes are those of the textbook.
 
 use crate::programs::{case, cases};
-use crate::{near, same, sharded, tensor};
+use crate::{load, near, same, sharded, tensor};
 use relax_semantics::value::Value;
 use relax_sharding::annotated::annotated;
 use relax_sharding::movement::Collective;
+use relax_sharding::propagate::propagate;
 use relax_symbolic::Prover;
 use relax_syntax::annotation::Reduction;
+use std::collections::BTreeMap;
 
 #[test]
 fn ranks_agree_with_one_device_for_every_size() {
@@ -63,6 +65,20 @@ fn heads_of_matrices_move_the_bytes_of_the_textbook() {
         // ranks begin within a head.
         let five = crate::sharded(&case("heads that no mesh divides", mesh).text);
         assert_eq!(five.plan.moves().count() == 1, p == 3, "{}", five.text);
+    }
+}
+
+/// A layer of a decoder sums twice, each time as many bytes as an all-reduce moves, and its cache stays where its heads are.
+#[test]
+fn a_decoder_with_its_cache_cut_by_heads_moves_the_bytes_of_the_textbook() {
+    for (mesh, p) in [("2", 2), ("3", 3), ("4", 4)] {
+        let module = load(&case("decoder", mesh).text);
+        let function = module.function("main").expect("a main");
+        // For many rows it is cheaper to gather the weights.
+        let sizes = BTreeMap::from([("n".into(), 7), ("m".into(), 1000)]);
+        let plan = propagate(&module, function, &sizes, &mut Prover::new()).expect("layouts");
+        let bytes = plan.bytes(&mut Prover::new()).eval(&|name| (name == "n").then_some(7));
+        assert_eq!(bytes.ok(), Some(2 * 2 * (p - 1) * 7 * 8 * 4));
     }
 }
 

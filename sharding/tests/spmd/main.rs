@@ -3,6 +3,7 @@
 mod agree;
 mod bugs;
 mod data;
+mod edits;
 mod linear;
 mod programs;
 mod refused;
@@ -90,9 +91,16 @@ pub(crate) fn same(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// Within the rounding of sums in another order; a NaN is near nothing.
+/// Within the rounding of sums in another order, of each tensor; a NaN is near nothing.
 pub(crate) fn near(a: &Value, b: &Value) -> bool {
-    let (Value::Tensor(a), Value::Tensor(b)) = (a, b) else { return false };
     let close = |(a, b): (&f64, &f64)| (a - b).abs() <= 1e-5 * (1.0 + b.abs());
-    a.shape() == b.shape() && a.to_floats().iter().zip(&b.to_floats()).all(close)
+    match (a, b) {
+        (Value::Tensor(a), Value::Tensor(b)) => {
+            a.shape() == b.shape() && a.to_floats().iter().zip(&b.to_floats()).all(close)
+        }
+        (Value::Tuple(a), Value::Tuple(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| near(a, b))
+        }
+        _ => false,
+    }
 }

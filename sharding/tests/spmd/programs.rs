@@ -45,6 +45,22 @@ const PROGRAMS: &[(&str, Text, Shapes, bool)] = &[
         |n| vec![vec![n, 8], vec![8, 10], vec![8, 10], vec![8, 10], vec![10, 8]],
         false,
     ),
+    (
+        "decoder",
+        decoder,
+        |n| {
+            let (rows, columns) = (vec![8, 24], vec![24, 8]);
+            let cache = vec![12, 3, 2];
+            let inputs = [vec![n, 8], cache.clone(), cache, vec![n, 2], vec![n, 2], vec![n, 3 + n]];
+            let attention = [vec![8], rows.clone(), rows.clone(), rows.clone(), columns.clone()];
+            inputs
+                .into_iter()
+                .chain(attention)
+                .chain([vec![8], rows.clone(), rows, columns])
+                .collect()
+        },
+        false,
+    ),
     ("data parallel", data_parallel, |n| vec![vec![n, 4], vec![4, 3]], true),
     ("norm", norm, |n| vec![vec![n, 8], vec![8]], true),
     ("exchange", exchange, |n| vec![vec![n, 5], vec![5]], true),
@@ -152,6 +168,42 @@ fn twelve_heads(two: bool) -> String {
 /// No number of ranks divides them.
 fn five_heads(two: bool) -> String {
     heads_of_matrices(two, 5)
+}
+
+/// A layer of a decoder in the manner of Llama: twelve heads, their cache and the wide part of the feed-forward over one axis of the mesh.
+fn decoder(two: bool) -> String {
+    let layout = |placement: &str| match two {
+        true => format!("R, {placement}"),
+        false => placement.to_owned(),
+    };
+    let cut = |dims: &str, placement: &str| {
+        format!(r#"DTensor(({dims}), "f32", "mesh[0]", "{}")"#, layout(placement))
+    };
+    let (rows, columns) = (cut("8, 24", "S[1]"), cut("24, 8", "S[0]"));
+    let (cache, grown) = (cut(r#"12, "m", 2"#, "S[0]"), cut(r#"12, "m + n", 2"#, "S[0]"));
+    let heads = layout("S[0]");
+    format!(
+        r#"def main(h: Tensor(("n", 8), "f32"), keys: {cache}, values: {cache}, cos: Tensor(("n", 2), "f32"), sin: Tensor(("n", 2), "f32"), mask: Tensor(("n", "m + n"), "f32"), norm1: Tensor((8,), "f32"), wq: {rows}, wk: {rows}, wv: {rows}, wo: {columns}, norm2: Tensor((8,), "f32"), gate: {rows}, up: {rows}, down: {columns}) -> Tuple[Tensor(("n", 8), "f32"), {grown}, {grown}]:
+    n = sym_var()
+    x = multiply(rms_norm(h, norm1, axes=[-1]), const(0.03125, "f32"))
+    q0 = permute_dims(reshape(matmul(x, wq), shape(n, 12, 2)), axes=[1, 0, 2])
+    k0 = permute_dims(reshape(matmul(x, wk), shape(n, 12, 2)), axes=[1, 0, 2])
+    v0 = permute_dims(reshape(matmul(x, wv), shape(n, 12, 2)), axes=[1, 0, 2])
+    qs = split(q0, 2, axis=-1)
+    q = add(multiply(q0, cos), multiply(concat([negative(qs[1]), qs[0]], axis=-1), sin))
+    ks = split(k0, 2, axis=-1)
+    k1 = add(multiply(k0, cos), multiply(concat([negative(ks[1]), ks[0]], axis=-1), sin))
+    k = concat([keys, k1], axis=1)
+    v = concat([values, v0], axis=1)
+    scores = multiply(matmul(q, permute_dims(k, axes=[0, 2, 1])), const(0.5, "f32"))
+    heads = permute_dims(matmul(softmax(add(scores, mask), axis=-1), v), axes=[1, 0, 2])
+    middle = add(h, matmul(reshape(heads, shape(n, 24)), wo))
+    y = multiply(rms_norm(middle, norm2, axes=[-1]), const(0.03125, "f32"))
+    wide = multiply(silu(matmul(y, gate)), matmul(y, up))
+    result = add(middle, matmul(wide, down))
+    return (result, redistribute(k, "mesh[0]", "{heads}"), redistribute(v, "mesh[0]", "{heads}"))
+"#
+    )
 }
 
 /// Attention without a sum over heads: bit for bit.

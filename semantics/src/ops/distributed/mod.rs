@@ -9,12 +9,14 @@
 mod collective;
 mod local_view;
 mod passed;
+mod placed;
 mod ranks;
 mod sharding;
 
 pub use passed::{
     Combined, Described, Movement, Passed, collective as collective_of_ranks, is_of_ranks, own_rows,
 };
+pub use placed::{Placed, placed, says_layout};
 
 use super::{Constraint, Effect, Literal, Traps, constraint, optional, required};
 use super::{Eval, Evaluate, Family, Infer, Kind, Machine, Operator, Param, Reject};

@@ -1,0 +1,109 @@
+//! Certificates of local programs: each is proved, and none with a bug is.
+
+#[path = "../../../sharding/tests/spmd/bugs.rs"]
+mod bugs;
+#[path = "../../../sharding/tests/spmd/edits.rs"]
+mod edits;
+#[expect(dead_code, reason = "arguments are for runs, and nothing runs here")]
+#[path = "../../../sharding/tests/spmd/programs.rs"]
+mod programs;
+
+use bugs::BUGS;
+use edits::edited;
+use programs::{Case, case, cases};
+use relax_corpus::sample::Sample;
+use relax_lower::certify::certified;
+use relax_program::frontend::{Program, print};
+use relax_sharding::lower::lower;
+use relax_sharding::propagate::propagate;
+use relax_symbolic::Prover;
+use relax_syntax::ir::Module;
+use relax_syntax::span::Source;
+use relax_validation::certificate::{Certificate, Header};
+use relax_validation::check::verify;
+use relax_validation::derive::Stage;
+use relax_validation::obligation::Outcome;
+use relax_validation::ranks::RANKS;
+use relax_validation::report;
+use std::collections::BTreeMap;
+
+/// A program with its local program.
+struct Sharded {
+    global: Module,
+    local: Module,
+    /// The text of the local program.
+    text: String,
+}
+
+fn sharded(case: &Case) -> Sharded {
+    let program = Program::load(Source::new(case.name, &*case.text));
+    let function = program.module.function("main").expect("a main");
+    let plan = propagate(&program.module, function, &BTreeMap::new(), &mut Prover::new());
+    let plan = plan.unwrap_or_else(|refused| panic!("{refused:?}\n{}", case.text));
+    let local = lower(&program.module, function, &plan, &mut Prover::new());
+    Sharded { text: print(&local), local, global: program.module }
+}
+
+/// The certificate of a local program; why there is none where its text is no program.
+fn certificate(sharded: &Sharded, local: &str) -> Result<Certificate, String> {
+    let header = Header { route: RANKS.to_owned(), target: "any target".to_owned(), tested: 0 };
+    let input = Stage::read("input", &print(&sharded.global)).expect("a program");
+    Ok(certified(header, vec![input, Stage::read(RANKS, local)?]))
+}
+
+/// What is not proved.
+fn open(certificate: &Certificate) -> Vec<String> {
+    let is_open = |outcome: &Outcome| !matches!(outcome, Outcome::Proved | Outcome::Trusted);
+    let open = certificate.obligations.iter().filter(|each| is_open(&each.outcome));
+    open.map(report::line).collect()
+}
+
+#[test]
+fn local_programs_are_proved_for_all_dims() {
+    let mut wrong = Vec::new();
+    for case in cases() {
+        let sharded = sharded(&case);
+        let certificate = certificate(&sharded, &sharded.text).expect("a program");
+        let open = open(&certificate);
+        if !open.is_empty() {
+            wrong.push(format!("{}: {open:#?}\n{}\n{}", case.name, case.text, sharded.text));
+            continue;
+        }
+        let verified = verify(&certificate.text(), Some(&sharded.text));
+        assert_eq!(verified.map(|verified| verified.obligations), Ok(certificate.obligations));
+    }
+    assert!(wrong.is_empty(), "{} open: {}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn no_seeded_bug_is_proved() {
+    let mut proved = Vec::new();
+    for &(name, mesh, what, old, new) in BUGS {
+        let sharded = sharded(&case(name, mesh));
+        assert_eq!(sharded.text.matches(old).count(), 1, "{what} in {name} on {mesh}");
+        let edited = sharded.text.replace(old, new);
+        if certificate(&sharded, &edited).is_ok_and(|made| open(&made).is_empty()) {
+            proved.push(format!("{what} in {name} on {mesh}"));
+        }
+    }
+    assert!(proved.is_empty(), "{proved:#?}");
+}
+
+#[test]
+fn no_edit_of_a_collective_is_proved() {
+    let all: Vec<Sharded> = cases().iter().map(sharded).collect();
+    let edits = all
+        .iter()
+        .flat_map(|sharded| edited(&sharded.local).into_iter().map(move |edit| (sharded, edit)));
+    let edits: Vec<_> = edits.collect();
+    assert!(edits.len() >= 200, "{} edits", edits.len());
+    let mut proved = Vec::new();
+    for (sharded, (what, text)) in
+        Sample::of("bugs of collectives that are certified", 8).take(edits)
+    {
+        if certificate(sharded, &text).is_ok_and(|made| open(&made).is_empty()) {
+            proved.push(format!("{what}\n{text}"));
+        }
+    }
+    assert!(proved.is_empty(), "{}", proved.join("\n"));
+}

@@ -1,0 +1,336 @@
+//! The program that every rank of a mesh runs, against the program of one device.
+//!
+//! Of each value of the local program it is found which value of one device it stands for, and in which layout: from the layouts of the
+//! parameters forward, by what collectives mean, and by a proof for each call that on shards of its operands it gives the shard of its
+//! result ([`relax_theorems::placement`]). The local program says nothing of that, so it cannot say it wrong. What is shown holds over
+//! the reals, for all dims: if the program of one device does not stop, no rank stops, and results are shards of its results. The
+//! local program is a straight line, so all ranks call the same collectives in the same order.
+
+mod calls;
+mod collectives;
+mod world;
+
+use crate::answers::Source;
+use crate::derive::Stage;
+use crate::obligation::{Kind, Obligation, Outcome};
+use relax_semantics::check::{Phase, check};
+use relax_semantics::ops::{is_of_ranks, lookup, passed, says_layout};
+use relax_syntax::Name;
+use relax_syntax::annotation::{Annotation, Placement};
+use relax_syntax::dim::Dim;
+use relax_syntax::dtype::DType;
+use relax_syntax::facts::{Answer, Facts};
+use relax_syntax::ir::{Atom, Binding, Callee, Definition, Expr, Function, Module, VarId};
+use relax_theorems::placement::calls::{assume_declared, tensor};
+use std::collections::BTreeMap;
+use world::World;
+
+/// The route of a certificate of a local program: its last stage is what every rank runs of the function before.
+pub const RANKS: &str = "ranks";
+
+/// A placement for each axis of the mesh.
+type Layout = Vec<Placement>;
+
+/// A value of one device, in a layout.
+type Held = (VarId, Layout);
+
+/// What must be shown of a local program.
+pub(crate) fn obligations(
+    global: &Stage,
+    local: &Stage,
+    source: &mut dyn Source,
+) -> Vec<Obligation> {
+    let functions: Vec<&Function> = local.module.functions().collect();
+    let [function] = functions[..] else {
+        return vec![refused(local, &"the module of ranks has not one function".into())];
+    };
+    let is_alone = |definition: &Definition| matches!(definition, Definition::Graph(_));
+    if !local.module.definitions.iter().all(is_alone) {
+        return vec![refused(local, &"the module of ranks has tensor programs".into())];
+    }
+    match compared(&global.module, &local.module, &function.name, source) {
+        Ok(found) => found,
+        Err(why) => vec![refused(local, &why)],
+    }
+}
+
+fn refused(local: &Stage, why: &String) -> Obligation {
+    let name = local.module.functions().next().map_or_else(Name::default, |own| own.name.clone());
+    obligation(&name, String::new(), RESULT, Outcome::Unproved(why.clone()))
+}
+
+const RESULT: &str = "the results are those of one device";
+
+fn obligation(function: &Name, place: String, what: &str, outcome: Outcome) -> Obligation {
+    Obligation {
+        kind: Kind::Rank,
+        function: function.clone(),
+        place,
+        what: what.to_owned(),
+        outcome,
+    }
+}
+
+/// A module with what is deduced of the variables of a function.
+struct Side {
+    module: Module,
+    annotations: Vec<Annotation>,
+}
+
+impl Side {
+    fn of(module: &Module, name: &Name, facts: &mut dyn Facts) -> Result<Self, String> {
+        let checked = check(module, facts, Phase::Surface);
+        if !checked.is_ok() {
+            let first = checked.diagnostics.first().map_or("", |first| first.message.as_str());
+            return Err(format!("a program is not well-formed: {first}"));
+        }
+        let annotations = checked.annotations.get(name).cloned();
+        let annotations = annotations.ok_or_else(|| format!("there is no function `{name}`"))?;
+        Ok(Self { module: checked.module, annotations })
+    }
+
+    fn function(&self, name: &Name) -> Result<&Function, String> {
+        self.module.function(name).ok_or_else(|| format!("there is no function `{name}`"))
+    }
+
+    fn annotation(&self, var: VarId) -> Option<&Annotation> {
+        self.annotations.get(var.0 as usize)
+    }
+
+    /// Dims and dtype of a tensor.
+    fn tensor(&self, var: VarId) -> Option<(Vec<Dim>, DType)> {
+        self.annotation(var).and_then(tensor)
+    }
+}
+
+fn bindings(function: &Function) -> Vec<&Binding> {
+    function.lambda.body.iter().flat_map(relax_syntax::ir::Body::bindings).collect()
+}
+
+fn compared(
+    global: &Module,
+    local: &Module,
+    name: &Name,
+    source: &mut dyn Source,
+) -> Result<Vec<Obligation>, String> {
+    let one = Side::of(global, name, &mut *source.facts())?;
+    let ranks = Side::of(local, name, &mut *source.facts())?;
+    let (function, own) = (one.function(name)?, ranks.function(name)?);
+    let world = World::of((&one.module, function), (&ranks.module, own))?;
+    let mut facts = source.facts();
+    assume_declared(function, &mut *facts);
+    world.assume(&mut *facts);
+    let mut comparison = Comparison {
+        one: &one,
+        ranks: &ranks,
+        roots: BTreeMap::new(),
+        global: bindings(function),
+        world: &world,
+        held: BTreeMap::new(),
+        facts: &mut *facts,
+    };
+    comparison.find_roots();
+    let mut found = Vec::new();
+    let mut ended = |place: String, what: &str, shown: Result<(), String>| {
+        let outcome = match shown {
+            Ok(()) if source.was_trusted() => Outcome::Trusted,
+            Ok(()) => Outcome::Proved,
+            Err(why) => Outcome::Unproved(why),
+        };
+        found.push(obligation(name, place, what, outcome));
+    };
+    let shown = comparison.params(function, own);
+    ended(String::new(), "the parameters are shards of those of one device", shown);
+    for binding in bindings(own) {
+        let shown = comparison.binding(binding);
+        let place = format!("`{}`", own.var(binding.var).name);
+        ended(place, "it is a value of one device in a layout", shown);
+    }
+    let shown = comparison.results(function, own);
+    ended(String::new(), RESULT, shown);
+    Ok(found)
+}
+
+struct Comparison<'a> {
+    one: &'a Side,
+    ranks: &'a Side,
+    /// Of each variable of one device that is another name of a value: the first name.
+    roots: BTreeMap<VarId, VarId>,
+    global: Vec<&'a Binding>,
+    world: &'a World,
+    /// What each variable of the local program is, as far as it is known: everything that is said of one is true.
+    held: BTreeMap<VarId, Vec<Held>>,
+    facts: &'a mut dyn Facts,
+}
+
+impl Comparison<'_> {
+    /// The layouts that a program of one device asks for change no value.
+    fn find_roots(&mut self) {
+        let asks = |name: &Name| lookup(name).filter(|row| says_layout(row));
+        for binding in &self.global {
+            let of = match &binding.expr {
+                Expr::Atom(Atom::Var(of)) => Some(*of),
+                Expr::Call { callee: Callee::Operator(name), args, attrs } => asks(name)
+                    .and_then(|row| passed(row, args, attrs).ok()?.first().copied().flatten())
+                    .and_then(|input| match input {
+                        Atom::Var(of) => Some(*of),
+                        _ => None,
+                    }),
+                _ => None,
+            };
+            if let Some(of) = of {
+                self.roots.insert(binding.var, self.root(of));
+            }
+        }
+    }
+
+    fn root(&self, var: VarId) -> VarId {
+        self.roots.get(&var).copied().unwrap_or(var)
+    }
+
+    fn is_equal(&mut self, a: &Dim, b: &Dim) -> bool {
+        a == b || self.facts.equal(a, b) == Answer::Proved
+    }
+
+    /// Whether a tensor is the shard in a layout of one of these dims.
+    fn is_shard(
+        &mut self,
+        whole: &(Vec<Dim>, DType),
+        own: &(Vec<Dim>, DType),
+        layout: &Layout,
+    ) -> bool {
+        let wanted = self.world.local(&whole.0, layout);
+        whole.1 == own.1
+            && wanted.len() == own.0.len()
+            && wanted.iter().zip(&own.0).all(|(wanted, own)| self.is_equal(wanted, own))
+    }
+
+    fn params(&mut self, function: &Function, own: &Function) -> Result<(), String> {
+        let given = &own.lambda.params[1..];
+        if given.len() != function.lambda.params.len() {
+            return Err("a rank has not the parameters of one device".to_owned());
+        }
+        for (&param, &local) in function.lambda.params.iter().zip(given) {
+            let name = &function.var(param).name;
+            let (annotation, here) =
+                (function.param_annotation(param), own.param_annotation(local));
+            let layout = self.world.layout_of(annotation)?;
+            match (tensor(annotation), tensor(here)) {
+                (Some(whole), Some(shard)) => {
+                    if layout.iter().any(|own| matches!(own, Placement::Partial(_))) {
+                        return Err(format!("`{name}` is partial: a caller has it whole"));
+                    }
+                    if matches!(here, Annotation::DTensor(_))
+                        || !self.is_shard(&whole, &shard, &layout)
+                    {
+                        return Err(format!(
+                            "`{name}` is `{here}`, which is no shard of `{annotation}`"
+                        ));
+                    }
+                }
+                _ if annotation == here
+                    && matches!(here, Annotation::Shape(_) | Annotation::Prim(_)) => {}
+                _ => return Err(format!("`{name}` is `{here}`, and `{annotation}` on one device")),
+            }
+            self.held.insert(local, vec![(param, layout)]);
+        }
+        Ok(())
+    }
+
+    /// Finds what a binding of the local program is.
+    fn binding(&mut self, binding: &Binding) -> Result<(), String> {
+        let held = match &binding.expr {
+            Expr::Atom(Atom::Var(of)) => self.held(*of),
+            Expr::Atom(constant @ (Atom::Constant(_) | Atom::External(_))) => {
+                self.constant(constant)
+            }
+            Expr::Get(Atom::Var(of), field) => self.field(*of, *field),
+            Expr::Call { callee: Callee::Operator(name), args, attrs } => {
+                let row = lookup(name).ok_or_else(|| format!("there is no operator `{name}`"))?;
+                if is_of_ranks(row) {
+                    self.collective(row, args, attrs)?
+                } else {
+                    self.call(row, (args, attrs), binding.var)?
+                }
+            }
+            _ => return Err("it is no call of an operator".to_owned()),
+        };
+        if held.is_empty() {
+            return Err("no value of one device is known to be this one".to_owned());
+        }
+        self.held.insert(binding.var, held);
+        Ok(())
+    }
+
+    fn held(&self, var: VarId) -> Vec<Held> {
+        self.held.get(&var).cloned().unwrap_or_default()
+    }
+
+    /// The bindings of the same constant.
+    fn constant(&self, atom: &Atom) -> Vec<Held> {
+        let same = |binding: &&&Binding| matches!(&binding.expr, Expr::Atom(own) if is_same_constant(own, atom));
+        let all = self.global.iter().filter(same);
+        all.map(|binding| (binding.var, self.world.replicated())).collect()
+    }
+
+    fn field(&self, of: VarId, field: usize) -> Vec<Held> {
+        let mut found = Vec::new();
+        for (value, layout) in self.held(of) {
+            for binding in &self.global {
+                if let Expr::Get(Atom::Var(whole), own) = &binding.expr
+                    && self.root(*whole) == value
+                    && *own == field
+                {
+                    found.push((binding.var, layout.clone()));
+                }
+            }
+        }
+        found
+    }
+
+    fn results(&mut self, function: &Function, own: &Function) -> Result<(), String> {
+        let result =
+            |function: &Function| function.lambda.body.as_ref().map(|body| body.result.clone());
+        let (Some(whole), Some(local)) = (result(function), result(own)) else {
+            return Err("it is external".to_owned());
+        };
+        let declared = function.lambda.result.as_ref();
+        let pairs: Vec<(Atom, Atom, Option<&Annotation>)> = match (whole, local) {
+            (Atom::Tuple(whole), Atom::Tuple(local)) if whole.len() == local.len() => {
+                let field = |at: usize| match declared {
+                    Some(Annotation::Tuple(fields)) => fields.get(at),
+                    _ => None,
+                };
+                let each = whole.into_iter().zip(local).enumerate();
+                each.map(|(at, (whole, local))| (whole, local, field(at))).collect()
+            }
+            (whole @ Atom::Var(_), local @ Atom::Var(_)) => vec![(whole, local, declared)],
+            _ => return Err("the results have other forms".to_owned()),
+        };
+        for (whole, local, declared) in pairs {
+            let (Atom::Var(whole), Atom::Var(local)) = (whole, local) else {
+                return Err("a result is no variable".to_owned());
+            };
+            let annotation = declared.or(self.one.annotation(whole));
+            let annotation = annotation.ok_or("a result is not known")?;
+            let wanted = (self.root(whole), self.world.layout_of(annotation)?);
+            if !self.held(local).contains(&wanted) {
+                return Err(format!(
+                    "`{}` is not known to be `{}` in its layout",
+                    own.var(local).name,
+                    function.var(whole).name
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether two atoms are the same constant, bit for bit.
+fn is_same_constant(a: &Atom, b: &Atom) -> bool {
+    match (a, b) {
+        (Atom::Constant(a), Atom::Constant(b)) => a == b,
+        (Atom::External(a), Atom::External(b)) => a == b,
+        _ => false,
+    }
+}
