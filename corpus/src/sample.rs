@@ -1,10 +1,16 @@
 //! Samples of what is too slow to test whole: one item in N, and with each commit other ones.
 //!
 //! The first item is chosen by a hash of `RELAX_SAMPLE`, else of the commit that is checked out, so that a commit tests
-//! the same items wherever it is tested, and N commits test all of them. `RELAX_WHOLE=1` takes everything.
+//! the same items wherever it is tested, and N commits test all of them. `RELAX_WHOLE=1` takes everything. Files that the last commits
+//! changed can be taken as well: what is new fails at the commits that make it, and not at one of the next N.
 
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
+
+/// The commits whose files are new, as an option of `git log`.
+const RECENT_COMMITS: &str = "-40";
 
 /// Every `stride`-th item from `offset` on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,6 +53,15 @@ impl Sample {
         items.into_iter().skip(self.offset).step_by(self.stride)
     }
 
+    /// The files of the sample, and those that one of the last commits changed, in their order.
+    pub fn take_files<'f>(self, files: &'f [PathBuf]) -> impl Iterator<Item = &'f PathBuf> {
+        let each = files.iter().enumerate();
+        let is_taken = move |at: usize, path: &Path| {
+            (at >= self.offset && (at - self.offset) % self.stride == 0) || is_recent(path)
+        };
+        each.filter(move |(at, path)| is_taken(*at, path)).map(|(_, path)| path)
+    }
+
     /// Whether everything is in it.
     #[must_use]
     pub fn is_whole(self) -> bool {
@@ -69,19 +84,34 @@ fn key() -> &'static str {
 }
 
 fn commit() -> String {
-    let git = Command::new("git")
-        .args(["rev-parse", "HEAD"])
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .output();
-    let hash = git.ok().filter(|output| output.status.success());
-    let hash = hash.and_then(|output| String::from_utf8(output.stdout).ok());
-    hash.map(|hash| hash.trim().to_owned()).unwrap_or_default()
+    git(&["rev-parse", "HEAD"]).trim().to_owned()
+}
+
+/// What git says of the repository of this crate; nothing outside of one.
+fn git(arguments: &[&str]) -> String {
+    let said = Command::new("git").args(arguments).current_dir(env!("CARGO_MANIFEST_DIR")).output();
+    let said = said.ok().filter(|output| output.status.success());
+    said.and_then(|output| String::from_utf8(output.stdout).ok()).unwrap_or_default()
+}
+
+/// Whether one of the last commits, or an edit that is not committed, changed a file of this crate's folder.
+fn is_recent(path: &Path) -> bool {
+    static RECENT: OnceLock<BTreeSet<PathBuf>> = OnceLock::new();
+    let recent = RECENT.get_or_init(|| {
+        let committed =
+            git(&["log", RECENT_COMMITS, "--name-only", "--format=", "--relative", "--", "."]);
+        let edited = git(&["diff", "HEAD", "--name-only", "--relative", "--", "."]);
+        let of_crate = |name: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join(name).canonicalize();
+        committed.lines().chain(edited.lines()).filter_map(|name| of_crate(name).ok()).collect()
+    });
+    path.canonicalize().is_ok_and(|path| recent.contains(&path))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Sample;
+    use super::{Sample, git};
     use std::collections::BTreeSet;
+    use std::path::{Path, PathBuf};
 
     #[test]
     fn a_key_repeats_its_sample_and_keys_together_take_everything() {
@@ -112,5 +142,27 @@ mod tests {
         let whole = Sample::with_key("ca5e5ec", "test", 1);
         assert!(whole.is_whole());
         assert_eq!(whole.take(0..7).count(), 7);
+    }
+
+    #[test]
+    fn what_the_last_commits_changed_is_taken() {
+        let changed = [
+            "log",
+            "-1",
+            "--diff-filter=AM",
+            "--name-only",
+            "--format=",
+            "--relative",
+            "--",
+            "*.rx",
+        ];
+        let said = git(&changed);
+        let Some(name) = said.lines().next() else { return };
+        let recent = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
+        let files = [recent.clone(), PathBuf::from("another"), recent.clone()];
+        let sample = Sample { stride: 5, offset: 1 };
+        assert_eq!(sample.take_files(&files).collect::<Vec<_>>(), files.iter().collect::<Vec<_>>());
+        let sample = Sample { stride: 5, offset: 4 };
+        assert_eq!(sample.take_files(&files).collect::<Vec<_>>(), [&recent, &recent]);
     }
 }

@@ -60,9 +60,12 @@ fn main() {
     let files = files::programs();
     let mut devices = vec![(Device::Reference, files.clone())];
     if Device::Cpu.is_here() {
-        let fast = Sample::of("programs with sums in f32", FAST).take(files.clone());
-        let exact = compiled.take(files.clone());
-        devices.extend([(Device::Fast, fast.collect()), (Device::Cpu, exact.collect())]);
+        let fast = Sample::of("programs with sums in f32", FAST).take_files(&files);
+        let exact = compiled.take_files(&files);
+        devices.extend([
+            (Device::Fast, fast.cloned().collect()),
+            (Device::Cpu, exact.cloned().collect()),
+        ]);
         for at in 0..others().len() {
             for sums in [Numerics::Exact, Numerics::Reassociated] {
                 devices.push((Device::Other(at, sums), of_others(at, sums, &files)));
