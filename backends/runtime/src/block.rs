@@ -184,6 +184,15 @@ impl Block {
     }
 }
 
+impl Block {
+    /// All bytes of a block that is new or was given out anew: whoever owns it is the only one who has a name of it.
+    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+        assert!(self.is_writable(), "invariant: new blocks are the machine's own");
+        // SAFETY: they are initialized, and the block is borrowed for as long as they are.
+        unsafe { std::slice::from_raw_parts_mut(self.data().as_ptr(), self.bytes) }
+    }
+}
+
 impl Drop for Block {
     fn drop(&mut self) {
         if let (Some(raw), Some(pool)) = (self.raw.take(), self.pool.take()) {

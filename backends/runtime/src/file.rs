@@ -11,6 +11,8 @@
 //! | 32.. | the table: of each section its kind and CRC-32 (4 bytes each), place and length (8 each) |
 //! | then | the sections in the order of the table, each at the next multiple of 64, zeros between |
 //!
+//! A file of version 12 has one section more at the end: its code is for each rank of a mesh ([`Image::ranks`]).
+//!
 //! Numbers are little-endian. There is one way to write a program, so equal programs have equal bytes, and
 //! each byte is covered by a checksum or must be 0.
 
@@ -29,6 +31,10 @@ pub const MAGIC: [u8; 8] = [0x89, b'R', b'X', b'M', b'\r', b'\n', 0x1a, b'\n'];
 
 /// The version of the format that this crate writes and reads.
 pub const VERSION: u32 = 11;
+
+/// The version of a file whose code is for each rank of a mesh: it has one section more. Readers of [`VERSION`] alone, which would
+/// call the code as that of the whole program, refuse it.
+pub const RANKS_VERSION: u32 = 12;
 
 /// What a module file holds.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -49,6 +55,10 @@ pub struct Image {
     /// What was proved of the way from the text to the program, for those who verify it; empty where nothing was asked
     /// for. Nothing here reads it.
     pub certificate: String,
+    /// Where the code is what each rank of a mesh runs: the mesh, and the functions as a caller of all ranks sees them, with the layouts
+    /// of their parameters and results, as text of the language. Empty where the code is the whole program. Nothing here
+    /// reads it.
+    pub ranks: String,
 }
 
 /// What a module file holds, as far as it was read: the large sections stay where they are.
@@ -68,6 +78,8 @@ pub struct Parts<'b> {
     pub source: String,
     /// UTF-8; empty where there is none.
     pub certificate: &'b [u8],
+    /// As in [`Image::ranks`].
+    pub ranks: String,
 }
 
 /// A module file that lies on disk and was found whole. It is mapped, not read: as long as this or a module of it
@@ -79,6 +91,7 @@ pub struct ModuleFile {
     hosts: Vec<String>,
     metadata: Metadata,
     target: String,
+    ranks: String,
 }
 
 /// Why bytes are no module that can be run here.
@@ -142,7 +155,8 @@ impl Image {
             (Kind::Object, &self.object),
             (Kind::Data, &self.data),
         ];
-        write(&sections, to)
+        let ranks = (!self.ranks.is_empty()).then_some(self.ranks.as_bytes());
+        write(&sections, ranks, to)
     }
 
     /// Reads a file. What it says is checked when a module is made of it.
@@ -150,17 +164,17 @@ impl Image {
     /// # Errors
     /// When the bytes are not those of a whole, unchanged module file of this version.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, LoadError> {
-        let Parts { target, program, object, data, metadata, source, certificate } =
+        let Parts { target, program, object, data, metadata, source, certificate, ranks } =
             Parts::of(bytes)?;
         let (object, data) = (object.to_vec(), data.to_vec());
         let certificate = text(certificate, "certificate")?;
-        Ok(Self { target, program, object, data, metadata, source, certificate })
+        Ok(Self { target, program, object, data, metadata, source, certificate, ranks })
     }
 }
 
 impl<'b> Parts<'b> {
     pub(crate) fn of(bytes: &'b [u8]) -> Result<Self, LoadError> {
-        let [target, code, metadata, source, certificate, object, data] = read(bytes)?;
+        let ([target, code, metadata, source, certificate, object, data], ranks) = read(bytes)?;
         Ok(Self {
             target: text(target, "target")?,
             program: decode(code, "code")?,
@@ -169,6 +183,7 @@ impl<'b> Parts<'b> {
             metadata: decode(metadata, "metadata")?,
             source: text(source, "source")?,
             certificate,
+            ranks: text(ranks, "text about ranks")?,
         })
     }
 }
@@ -180,10 +195,10 @@ impl ModuleFile {
     /// When it cannot be read, or is no whole, unchanged module file of this version.
     pub fn open(path: &Path) -> Result<Self, LoadError> {
         let mapping = mapped(path)?;
-        let Parts { program, metadata, target, .. } = Parts::of(&mapping)?;
+        let Parts { program, metadata, target, ranks, .. } = Parts::of(&mapping)?;
         let hosts = program.host_functions().into_iter().map(str::to_owned).collect();
         let kernels = program.kernels.len();
-        Ok(Self { mapping, kernels, hosts, metadata, target })
+        Ok(Self { mapping, kernels, hosts, metadata, target, ranks })
     }
 
     /// All of it.
@@ -210,6 +225,12 @@ impl ModuleFile {
     #[must_use]
     pub fn kernels(&self) -> usize {
         self.kernels
+    }
+
+    /// As in [`Image::ranks`].
+    #[must_use]
+    pub fn ranks(&self) -> &str {
+        &self.ranks
     }
 
     /// Whether it calls the host function of a name.

@@ -11,6 +11,7 @@ use crate::signature::{Parameter, parameters};
 use crate::stop::{Span, Stop, Stopped};
 use crate::target::check_target;
 use crate::tensor::{Tensor, Written};
+use crate::tensor_pool::TensorPool;
 use crate::value::Value;
 use crate::vm::{Limits, Run};
 use crate::workers::count;
@@ -30,6 +31,8 @@ pub struct HostCall {
     pub function: String,
     /// The place of the call in the source.
     pub span: Span,
+    /// Memory of the module, which its limit counts: for tensors that the function makes.
+    pub pool: TensorPool,
 }
 
 /// A function that the embedder registers and the program calls by its name.
@@ -51,6 +54,7 @@ pub struct Module {
     loaded: Loaded,
     metadata: Metadata,
     source: String,
+    ranks: String,
     symbols: BTreeMap<String, u32>,
     pool: Arc<Pool>,
     limits: Limits,
@@ -160,11 +164,11 @@ impl Module {
         kernels: Box<dyn Kernels>,
         limits: Limits,
     ) -> Result<Self, LoadError> {
-        let Image { target, program, object, data, metadata, source, certificate } = image;
+        let Image { target, program, object, data, metadata, source, certificate, ranks } = image;
         program.validate(data.len() as u64).map_err(LoadError::Invalid)?;
         let certificate = certificate.as_bytes();
         let (object, data) = (&*object, &*data);
-        let parts = Parts { target, program, object, data, metadata, source, certificate };
+        let parts = Parts { target, program, object, data, metadata, source, certificate, ranks };
         Self::ready(parts, kernels, limits, Block::copied)
     }
 
@@ -188,7 +192,7 @@ impl Module {
         limits: Limits,
         constants: Vec<Value>,
     ) -> Self {
-        let Parts { program, metadata, source, .. } = parts;
+        let Parts { program, metadata, source, ranks, .. } = parts;
         let names = program.kernels.iter().map(|kernel| kernel.name.as_str().into()).collect();
         let symbol = |(at, function): (usize, &Function)| {
             Some((function.symbol.clone()?, u32::try_from(at).ok()?))
@@ -197,7 +201,7 @@ impl Module {
         let pool = Arc::new(Pool::new(limits.bytes));
         let loaded =
             Loaded { program, constants, kernels, names, hosts: BTreeMap::new(), observer: None };
-        Self { loaded, metadata, source, symbols, pool, limits }
+        Self { loaded, metadata, source, ranks, symbols, pool, limits }
     }
 
     /// Gives the program a function to call under this name.
@@ -280,6 +284,12 @@ impl Module {
     #[must_use]
     pub fn source(&self) -> &str {
         &self.source
+    }
+
+    /// As in [`Image::ranks`]: empty unless the code is for each rank of a mesh.
+    #[must_use]
+    pub fn ranks(&self) -> &str {
+        &self.ranks
     }
 
     /// Bytes of all constants.

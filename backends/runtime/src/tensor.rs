@@ -114,13 +114,21 @@ impl Tensor {
         shape: &[i64],
         fill: impl FnOnce(&mut [u8]),
     ) -> Result<Self, String> {
-        let tensor = Self::zeros(dtype, shape)?;
-        // SAFETY: the block is new, nobody else has a name of it, and all of its bytes are initialized.
-        #[allow(unsafe_code)]
-        let bytes = unsafe {
-            std::slice::from_raw_parts_mut(tensor.block.data().as_ptr(), tensor.block.bytes())
-        };
-        fill(bytes);
+        let bytes = dense_bytes(dtype, shape)
+            .ok_or_else(|| format!("{shape:?} is no shape of a tensor"))?;
+        let block = Block::zeros(bytes).ok_or_else(|| format!("no memory for {bytes} bytes"))?;
+        Self::filled_within(block, (dtype, shape), fill)
+    }
+
+    /// The same in a block that is new, or was given out anew, and has as many bytes as the elements.
+    pub(crate) fn filled_within(
+        mut block: Block,
+        (dtype, shape): (DType, &[i64]),
+        fill: impl FnOnce(&mut [u8]),
+    ) -> Result<Self, String> {
+        fill(block.bytes_mut());
+        let (shape, block) = (shape.into(), Arc::new(block));
+        let tensor = Self { dtype, shape, block, offset: 0, written: Written::All };
         if dtype == DType::Bool && tensor.bytes().iter().any(|&byte| byte > 1) {
             return Err("a bool is 0 or 1".to_owned());
         }

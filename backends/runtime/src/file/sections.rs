@@ -1,6 +1,6 @@
 //! Sections and their table: kinds, checksums, places.
 
-use super::{LoadError, MAGIC, VERSION};
+use super::{LoadError, MAGIC, RANKS_VERSION, VERSION};
 use std::io::{self, Write};
 
 const HEADER: usize = 32;
@@ -19,6 +19,7 @@ pub(super) enum Kind {
     Object = 5,
     Data = 6,
     Certificate = 7,
+    Ranks = 8,
 }
 
 const ORDER: [Kind; SECTIONS] = [
@@ -41,15 +42,24 @@ impl Kind {
             Kind::Object => "kernels",
             Kind::Data => "constants",
             Kind::Certificate => "certificate",
+            Kind::Ranks => "ranks",
         }
     }
 }
 
-/// Writes the file with these sections, which are in their order; how many bytes it has.
-pub(super) fn write(sections: &[(Kind, &[u8]); SECTIONS], to: &mut dyn Write) -> io::Result<usize> {
+/// Writes the file with these sections, which are in their order, and what is said of ranks in a section of its own; how many bytes it
+/// has.
+pub(super) fn write(
+    sections: &[(Kind, &[u8]); SECTIONS],
+    ranks: Option<&[u8]>,
+    to: &mut dyn Write,
+) -> io::Result<usize> {
+    let version = if ranks.is_some() { RANKS_VERSION } else { VERSION };
+    let ranks = ranks.map(|bytes| (Kind::Ranks, bytes));
+    let sections: Vec<(Kind, &[u8])> = sections.iter().copied().chain(ranks).collect();
     let mut table = Vec::new();
-    let mut at = (HEADER + SECTIONS * ENTRY).next_multiple_of(ALIGNMENT);
-    for (kind, bytes) in sections {
+    let mut at = (HEADER + sections.len() * ENTRY).next_multiple_of(ALIGNMENT);
+    for (kind, bytes) in &sections {
         table.extend((*kind as u32).to_le_bytes());
         table.extend(crc32fast::hash(bytes).to_le_bytes());
         table.extend((at as u64).to_le_bytes());
@@ -58,8 +68,8 @@ pub(super) fn write(sections: &[(Kind, &[u8]); SECTIONS], to: &mut dyn Write) ->
     }
     let mut header = Vec::with_capacity(HEADER);
     header.extend(MAGIC);
-    header.extend(VERSION.to_le_bytes());
-    header.extend((SECTIONS as u32).to_le_bytes());
+    header.extend(version.to_le_bytes());
+    header.extend(u32::try_from(sections.len()).unwrap_or(u32::MAX).to_le_bytes());
     header.extend((at as u64).to_le_bytes());
     header.extend(crc32fast::hash(&table).to_le_bytes());
     header.extend(crc32fast::hash(&header).to_le_bytes());
@@ -81,12 +91,14 @@ fn fill(written: usize, to: &mut dyn Write) -> io::Result<usize> {
     Ok(gap)
 }
 
-/// The sections of a file, in their order.
-pub(super) fn read(bytes: &[u8]) -> Result<[&[u8]; SECTIONS], LoadError> {
+/// The sections of a file, in their order, and what it says of ranks.
+pub(super) fn read(bytes: &[u8]) -> Result<([&[u8]; SECTIONS], &[u8]), LoadError> {
     let table = header(bytes)?;
-    let mut sections = [&bytes[..0]; SECTIONS];
+    let (mut sections, mut ranks) = ([&bytes[..0]; SECTIONS], &bytes[..0]);
     let mut end = HEADER + table.len();
-    for ((entry, kind), section) in table.chunks_exact(ENTRY).zip(ORDER).zip(&mut sections) {
+    let kinds = ORDER.into_iter().chain([Kind::Ranks]);
+    let places = sections.iter_mut().chain([&mut ranks]);
+    for ((entry, kind), section) in table.chunks_exact(ENTRY).zip(kinds).zip(places) {
         let damaged =
             |what: &str| LoadError::Damaged(format!("the section `{}` {what}", kind.name()));
         let (number, crc) = (u32_at(entry, 0), u32_at(entry, 4));
@@ -114,7 +126,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<[&[u8]; SECTIONS], LoadError> {
         return Err(LoadError::Damaged("it does not end after its sections".to_owned()));
     }
     zeros(bytes, end, bytes.len())?;
-    Ok(sections)
+    Ok((sections, ranks))
 }
 
 /// Looks at the header; gives the table.
@@ -127,20 +139,20 @@ fn header(bytes: &[u8]) -> Result<&[u8], LoadError> {
     // The version is told first: another one may have another header.
     let version = u32_at(header, 8);
     let is_whole = crc32fast::hash(&header[..28]) == u32_at(header, 28);
-    if version != VERSION && is_whole {
-        return Err(LoadError::Version { found: version });
-    }
-    if !is_whole {
-        return Err(damaged("the header does not have its checksum"));
-    }
-    if u32_at(header, 12) as usize != SECTIONS {
+    let sections = match version {
+        _ if !is_whole => return Err(damaged("the header does not have its checksum")),
+        VERSION => SECTIONS,
+        RANKS_VERSION => SECTIONS + 1,
+        found => return Err(LoadError::Version { found }),
+    };
+    if u32_at(header, 12) as usize != sections {
         return Err(damaged("it has not the sections of its version"));
     }
     if u64_at(header, 16) != bytes.len() as u64 {
         let (says, is) = (u64_at(header, 16), bytes.len());
         return Err(LoadError::Damaged(format!("it has {is} bytes, and says that it has {says}")));
     }
-    let table = bytes.get(HEADER..HEADER + SECTIONS * ENTRY);
+    let table = bytes.get(HEADER..HEADER + sections * ENTRY);
     let table = table.ok_or_else(|| damaged("it ends within its table"))?;
     if crc32fast::hash(table) != u32_at(header, 24) {
         return Err(damaged("the table of sections does not have its checksum"));

@@ -6,6 +6,7 @@ use crate::instruction::{Operand, Register, Text};
 use crate::module::HostCall;
 use crate::observer::{Callee, ObservedCall, Watch};
 use crate::stop::Stop;
+use crate::tensor_pool::TensorPool;
 use crate::value::{Closure, Kept, Machine, Number, Tuple, Value};
 use std::sync::Arc;
 
@@ -114,7 +115,8 @@ impl Run<'_> {
             .map(|&(key, operand)| Ok((self.text(key).to_owned(), self.lent(operand)?)))
             .collect::<Result<Vec<_>, Stop>>()?;
         let caller = self.frames.last().map_or("", |frame| frame.function.name.as_str());
-        let call = HostCall { args, keywords, function: caller.to_owned(), span: self.span() };
+        let (caller, pool) = (caller.to_owned(), TensorPool::of(self.pool));
+        let call = HostCall { args, keywords, function: caller, span: self.span(), pool };
         let watch = Watch::start(self.module.observer.as_deref());
         let result = function(&call);
         watch.stop(|start, duration| ObservedCall {

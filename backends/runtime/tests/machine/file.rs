@@ -2,7 +2,7 @@
 
 use crate::programs;
 use crate::programs::{call, elements, image, module, vector};
-use relax_runtime::file::{Image, LoadError, ModuleFile, VERSION};
+use relax_runtime::file::{Image, LoadError, ModuleFile, RANKS_VERSION, VERSION};
 use relax_runtime::instruction::{Instruction as I, Operand};
 use relax_runtime::{Limits, Module, Value};
 use std::path::PathBuf;
@@ -28,6 +28,38 @@ fn every_changed_byte_is_found_out() {
             assert!(read.is_err(), "byte {at} of {} was changed unseen", bytes.len());
         }
     }
+}
+
+/// Code for each rank has a section and a version of its own, so readers that do not know of ranks refuse it.
+#[test]
+fn code_of_ranks_has_a_version_of_its_own() {
+    let alone = image();
+    let of_ranks = Image { ranks: "def main() -> R.Tensor\n".to_owned(), ..alone.clone() };
+    let bytes = of_ranks.to_bytes();
+    let version = |bytes: &[u8]| u32::from_le_bytes(bytes[8..12].try_into().expect("four"));
+    assert_eq!((version(&alone.to_bytes()), version(&bytes)), (VERSION, RANKS_VERSION));
+    assert_eq!(Image::from_bytes(&bytes), Ok(of_ranks));
+    for at in 0..bytes.len() {
+        let mut changed = bytes.clone();
+        changed[at] ^= 1;
+        assert!(Image::from_bytes(&changed).is_err(), "byte {at} was changed unseen");
+        assert!(Image::from_bytes(&bytes[..at]).is_err(), "{at} bytes");
+    }
+    // Neither version has the sections of the other.
+    let as_version = |bytes: &[u8], version: u32| {
+        let mut forged = bytes.to_vec();
+        forged[8..12].copy_from_slice(&version.to_le_bytes());
+        Image::from_bytes(&sealed(forged)).map_err(|error| error.to_string())
+    };
+    let why = "the module file is damaged: it has not the sections of its version".to_owned();
+    assert_eq!(as_version(&bytes, VERSION), Err(why.clone()));
+    assert_eq!(as_version(&alone.to_bytes(), RANKS_VERSION), Err(why));
+    let path = on_disk("ranks", &bytes);
+    let file = ModuleFile::open(&path).expect("it is whole");
+    let module = Module::with_limits(image(), Box::new(programs::Double), Limits::default());
+    assert_eq!(file.ranks(), "def main() -> R.Tensor\n");
+    assert_eq!(module.expect("it is valid").ranks(), "");
+    std::fs::remove_file(&path).expect("it is there");
 }
 
 #[test]
@@ -68,7 +100,7 @@ fn messages_name_what_is_wrong() {
 #[test]
 fn another_version_is_told_apart_from_damage() {
     let mut bytes = image().to_bytes();
-    for found in (1..VERSION).chain([VERSION + 1]) {
+    for found in (1..VERSION).chain([RANKS_VERSION + 1]) {
         bytes[8..12].copy_from_slice(&found.to_le_bytes());
         let crc = crc32fast::hash(&bytes[..28]);
         bytes[28..32].copy_from_slice(&crc.to_le_bytes());
