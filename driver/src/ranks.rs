@@ -26,6 +26,7 @@ use relax_semantics::value::Value;
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
 use relax_syntax::dim::Dim;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use thiserror::Error;
 
@@ -71,13 +72,25 @@ impl Ranks {
         limits: Limits,
         of_operators: &ops::Limits,
     ) -> Result<Self, RanksError> {
-        let bytes = image.to_bytes();
+        Self::of_bytes(&image.to_bytes(), mesh, limits, of_operators)
+    }
+
+    /// The same of the bytes of a module file.
+    ///
+    /// # Errors
+    /// What the machine refuses.
+    pub fn of_bytes(
+        bytes: &[u8],
+        mesh: &Mesh,
+        limits: Limits,
+        of_operators: &ops::Limits,
+    ) -> Result<Self, RanksError> {
         let workers: usize = mesh.extents.iter().product();
         let threads = match limits.threads {
             0 => (machine::threads(0) / workers.max(1)).max(1),
             given => given,
         };
-        let modules = Module::load_several(&bytes, Limits { threads, ..limits }, workers)?;
+        let modules = Module::load_several(bytes, Limits { threads, ..limits }, workers)?;
         let ready = modules.into_iter().map(|module| OneRank::of(module, of_operators));
         let modules = ready.collect::<Result<_, _>>()?;
         Ok(Self { mesh: mesh.clone(), modules, calls: Mutex::new(()) })
@@ -112,6 +125,18 @@ impl OneRank {
         of_operators: &ops::Limits,
     ) -> Result<Self, RanksError> {
         Self::of(Module::load_with(&image.to_bytes(), limits)?, of_operators)
+    }
+
+    /// Loads the compiled local program from where its file lies, which nobody may write into meanwhile.
+    ///
+    /// # Errors
+    /// What the machine refuses.
+    pub fn open(
+        path: &Path,
+        limits: Limits,
+        of_operators: &ops::Limits,
+    ) -> Result<Self, RanksError> {
+        Self::of(Module::open(path, limits)?, of_operators)
     }
 
     fn of(mut module: Module, limits: &ops::Limits) -> Result<Self, RanksError> {
@@ -205,9 +230,9 @@ fn computed(
     };
     let result = described(row, call).and_then(|(values, out)| {
         let eval = Eval { row, values: &values, out: &out, limits };
-        collective_of_ranks(&eval, Shared(x.clone()), exchange)
+        collective_of_ranks(&eval, Shared::within(x.clone(), &call.pool), exchange)
     });
-    Some(result.map(|Shared(tensor)| machine::Value::Tensor(tensor)))
+    Some(result.map(|shared| machine::Value::Tensor(shared.tensor)))
 }
 
 /// The operands of a call, in which tensors are given by their annotations, and the annotation of its result.

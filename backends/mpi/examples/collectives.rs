@@ -5,7 +5,7 @@
 
 use relax_driver::ranks::{Counts, Processes, Shared};
 use relax_mpi::{Collectives, connect};
-use relax_runtime::Tensor;
+use relax_runtime::{Tensor, TensorPool};
 use relax_semantics::ops::{Combined, Movement, Passed};
 use relax_semantics::ranks::{Exchange, Mesh, Peers, Place, RanRank};
 use relax_semantics::value::Value;
@@ -42,6 +42,21 @@ fn timed<R>(times: &mut Vec<Duration>, call: impl FnOnce() -> R) {
     drop(result);
 }
 
+/// Page faults of this process that took no file, so far; 0 where the system does not tell.
+fn faults() -> u64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // The name in parentheses may have spaces.
+    let fields = stat.rsplit(") ").next().unwrap_or_default();
+    fields.split(' ').nth(7).and_then(|field| field.parse().ok()).unwrap_or(0)
+}
+
+/// Page faults a call.
+fn faults_of(calls: usize, mut call: impl FnMut()) -> f64 {
+    let before = faults();
+    (0..calls).for_each(|_| call());
+    (faults() - before) as f64 / calls as f64
+}
+
 fn measure(processes: &Processes, calls: usize, pair: Pair<'_>) {
     let (mut ours, mut own, mut own_new) = (Vec::new(), Vec::new(), Vec::new());
     let before = processes.counts();
@@ -51,11 +66,16 @@ fn measure(processes: &Processes, calls: usize, pair: Pair<'_>) {
         timed(&mut own_new, pair.own_new);
     }
     let after = processes.counts();
+    let faults = [
+        faults_of(WARM, || drop((pair.ours)())),
+        faults_of(WARM, &mut *pair.own),
+        faults_of(WARM, || drop((pair.own_new)())),
+    ];
     let [ours, own, own_new] = [ours, own, own_new].map(|mut times| median(times.split_off(WARM)));
     if processes.rank() == 0 {
         let each = |of: fn(&Counts) -> usize| (of(&after) - of(&before)) / (calls + WARM);
         println!(
-            "{}: ours {ours:.0} us; MPI {own:.0} us, ratio {:.2}; MPI into new memory {own_new:.0} us, ratio {:.2}; a rank sends {} bytes in {} messages and {} notices, and copies {} bytes",
+            "{}: ours {ours:.0} us; MPI {own:.0} us, ratio {:.2}; MPI into new memory {own_new:.0} us, ratio {:.2}; a rank sends {} bytes in {} messages and {} notices, and copies {} bytes; page faults a call: {:.0}, {:.0} and {:.0}",
             pair.name,
             ours / own,
             ours / own_new,
@@ -63,6 +83,9 @@ fn measure(processes: &Processes, calls: usize, pair: Pair<'_>) {
             each(|counts| counts.messages),
             each(|counts| counts.notices),
             each(|counts| counts.copied),
+            faults[0],
+            faults[1],
+            faults[2],
         );
     }
 }
@@ -77,7 +100,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let elements: Vec<f32> =
         (0..ELEMENTS).map(|at| if at % 7 == rank { 1.0 } else { 0.5 }).collect();
     let rows = i64::try_from(ELEMENTS)?;
-    let tensor = Shared::from(Tensor::from_f32(&[rows], &elements)?);
+    let tensor = Tensor::from_f32(&[rows], &elements)?;
+    let tensor = Shared::within(tensor, &TensorPool::new(usize::MAX));
     let call = |combined: Combined| {
         let exchange = Exchange {
             what: format!("{combined:?}"),

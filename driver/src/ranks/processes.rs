@@ -34,7 +34,7 @@ const STOPPED: u8 = 3;
 const GRACE: Duration = Duration::from_secs(5);
 
 /// What collectives moved, as this rank sees it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Messages with elements that this rank sent.
     pub messages: usize,
@@ -42,10 +42,8 @@ pub struct Counts {
     pub bytes: usize,
     /// Messages without elements that this rank sent: what it does.
     pub notices: usize,
-    /// Bytes that were copied in this process, beside what the engine copies.
+    /// Bytes that were copied or reduced in this process, beside what the engine copies.
     pub copied: usize,
-    /// Memory for blocks of other ranks, kept for the next reduction.
-    scratch: Vec<u8>,
 }
 
 /// Shows what stopped the run, before all processes end.
@@ -129,7 +127,7 @@ impl Processes {
     /// What collectives moved so far.
     #[must_use]
     pub fn counts(&self) -> Counts {
-        Counts { scratch: Vec::new(), ..self.state().counts.clone() }
+        self.state().counts
     }
 
     /// Whether the ranks were compared, whatever came of it.
@@ -406,11 +404,11 @@ impl Peers<Tensor> for Processes {
         let unsupported =
             |kind: &str| Stop::Unsupported(format!("{kind} that ranks pass each other"));
         let tensor = match to_machine(&Value::Tensor(tensor)).map_err(Stop::Unsupported)? {
-            machine::Value::Tensor(tensor) => Shared(tensor),
+            machine::Value::Tensor(tensor) => Shared::from(tensor),
             other => return Err(unsupported(other.kind())),
         };
         let exchange = Exchange { what, mesh, mesh_dim, workers, rank, movement, tensor };
-        let result = machine::Value::Tensor(self.exchanged(exchange, alike, place)?.0);
+        let result = machine::Value::Tensor(self.exchanged(exchange, alike, place)?.tensor);
         match to_semantics(&result, &mut |_| None).map_err(Stop::Unsupported)? {
             Value::Tensor(tensor) => Ok(tensor),
             other => Err(unsupported(other.kind())),

@@ -1,8 +1,8 @@
 //! Tensors of compiled code that ranks of one process pass each other: memory that all of them read.
 
 use half::{bf16, f16};
-use relax_reference::dtype_to_semantics;
-use relax_runtime::Tensor;
+use relax_reference::{dtype_to_semantics, stop_to_semantics};
+use relax_runtime::{Scratch, Tensor, TensorPool};
 use relax_semantics::ops::Passed;
 use relax_semantics::scalar::maximum;
 use relax_semantics::stop::Stop;
@@ -12,13 +12,16 @@ use relax_syntax::dtype::DType;
 /// Bytes of a reduction that stay in the first cache while all parts are added.
 const BLOCK: usize = 16 << 10;
 
-/// A tensor in memory.
+/// A tensor in memory, and the pool that its rank takes memory from.
 #[derive(Clone, Debug)]
-pub struct Shared(pub(super) Tensor);
+pub struct Shared {
+    pub(super) tensor: Tensor,
+    pool: TensorPool,
+}
 
 impl From<Tensor> for Shared {
     fn from(tensor: Tensor) -> Self {
-        Self(tensor)
+        Self::within(tensor, &TensorPool::new(usize::MAX))
     }
 }
 
@@ -27,50 +30,82 @@ fn size(extent: i64) -> usize {
 }
 
 impl Shared {
-    /// Bytes of one row along an axis.
-    fn row(&self, axis: usize) -> usize {
-        let inner: usize = self.0.shape()[axis + 1..].iter().map(|&extent| size(extent)).product();
-        inner * self.0.dtype().size()
+    /// A tensor of a rank whose results of collectives take memory of a pool.
+    #[must_use]
+    pub fn within(tensor: Tensor, pool: &TensorPool) -> Self {
+        Self { tensor, pool: pool.clone() }
+    }
+
+    /// The elements.
+    pub(super) fn bytes(&self) -> &[u8] {
+        self.tensor.bytes()
     }
 
     /// Bytes of a tensor of this dtype.
     pub(super) fn bytes_of(&self, dims: &[i64]) -> usize {
-        dims.iter().map(|&extent| size(extent)).product::<usize>() * self.0.dtype().size()
+        dims.iter().map(|&extent| size(extent)).product::<usize>() * self.tensor.dtype().size()
+    }
+
+    /// A tensor of this dtype in memory of the same rank; `fill` writes all elements.
+    pub(super) fn made(&self, dims: &[i64], fill: impl FnOnce(&mut [u8])) -> Result<Self, Stop> {
+        let made = self.pool.filled(self.tensor.dtype(), dims, fill);
+        made.map(|tensor| Self::within(tensor, &self.pool)).map_err(stop_to_semantics)
     }
 
     /// A tensor like this one but along an axis.
-    pub(super) fn like(
+    fn like(
         &self,
         (axis, extent): (usize, i64),
         fill: impl FnOnce(&mut [u8]),
     ) -> Result<Self, Stop> {
-        let mut shape = self.0.shape().to_vec();
-        if let Some(own) = shape.get_mut(axis) {
-            *own = extent;
+        let mut shape = self.tensor.shape().to_vec();
+        shape[axis] = extent;
+        self.made(&shape, fill)
+    }
+
+    /// Memory of the same rank, whatever it holds.
+    pub(super) fn scratch(&self, bytes: usize) -> Result<Scratch, Stop> {
+        self.pool.scratch(bytes).map_err(stop_to_semantics)
+    }
+}
+
+/// Puts parts one after the other along an axis: of each its bytes, and how many of them belong to one index of the outer axes.
+pub(super) fn join(result: &mut [u8], parts: &[(&[u8], usize)]) {
+    let whole: usize = parts.iter().map(|(_, own)| own).sum();
+    let mut start = 0;
+    for (bytes, own) in parts {
+        // There is nothing to copy where a part has no bytes.
+        let sources = bytes.chunks_exact((*own).max(1));
+        for (target, source) in result.chunks_exact_mut(whole.max(1)).zip(sources) {
+            target[start..start + own].copy_from_slice(source);
         }
-        let made = Tensor::filled(self.0.dtype(), &shape, fill);
-        made.map(Self).map_err(|detail| Stop::Exhausted { resource: "memory", detail })
+        start += own;
     }
 }
 
 impl Passed for Shared {
     fn dtype(&self) -> DType {
-        dtype_to_semantics(self.0.dtype())
+        dtype_to_semantics(self.tensor.dtype())
     }
 
     fn dims(&self) -> Vec<i64> {
-        self.0.shape().to_vec()
+        self.tensor.shape().to_vec()
+    }
+
+    fn of_rank(&self, own: &Self) -> Self {
+        Self::within(self.tensor.clone(), &own.pool)
     }
 
     fn rows(&self, axis: usize, begin: i64, count: i64) -> Result<Self, Stop> {
-        let (own, row) = (self.0.shape()[axis], self.row(axis));
-        if count == own {
+        let shape = self.tensor.shape();
+        if count == shape[axis] {
             return Ok(self.clone());
         }
-        let (from, begin, to) = (size(own) * row, size(begin) * row, size(count) * row);
+        let row = self.bytes_of(&shape[axis + 1..]);
+        let (from, begin, to) = (size(shape[axis]) * row, size(begin) * row, size(count) * row);
         self.like((axis, count), |bytes| {
             // There is nothing to copy where a part has no bytes.
-            let parts = self.0.bytes().chunks_exact(from.max(1));
+            let parts = self.bytes().chunks_exact(from.max(1));
             for (target, source) in bytes.chunks_exact_mut(to.max(1)).zip(parts) {
                 target.copy_from_slice(&source[begin..begin + to]);
             }
@@ -78,20 +113,10 @@ impl Passed for Shared {
     }
 
     fn joined(parts: Vec<Self>, axis: usize) -> Result<Self, Stop> {
-        let extent: i64 = parts.iter().map(|part| part.0.shape()[axis]).sum();
-        let (row, first) = (parts[0].row(axis), &parts[0]);
-        let whole = size(extent) * row;
-        first.like((axis, extent), |bytes| {
-            let mut start = 0;
-            for part in &parts {
-                let own = size(part.0.shape()[axis]) * row;
-                let sources = part.0.bytes().chunks_exact(own.max(1));
-                for (target, source) in bytes.chunks_exact_mut(whole.max(1)).zip(sources) {
-                    target[start..start + own].copy_from_slice(source);
-                }
-                start += own;
-            }
-        })
+        let extent: i64 = parts.iter().map(|part| part.tensor.shape()[axis]).sum();
+        let of = |part: &Self| part.bytes_of(&part.tensor.shape()[axis..]);
+        let pieces: Vec<_> = parts.iter().map(|part| (part.bytes(), of(part))).collect();
+        parts[0].like((axis, extent), |bytes| join(bytes, &pieces))
     }
 
     fn reduced(parts: Vec<Self>, reduction: Reduction) -> Result<Self, Stop> {
@@ -99,10 +124,9 @@ impl Passed for Shared {
             return Ok(only.clone());
         }
         let first = &parts[0];
-        let extent = first.0.shape().first().copied().unwrap_or(0);
         let fold = folding(first.dtype(), reduction);
-        first.like((0, extent), |bytes| {
-            reduce_in_blocks(bytes, parts.len(), &|at| parts[at].0.bytes(), fold);
+        first.made(first.tensor.shape(), |bytes| {
+            reduce_in_blocks(bytes, parts.len(), &|at| parts[at].bytes(), fold);
         })
     }
 }

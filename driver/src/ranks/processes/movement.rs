@@ -1,10 +1,10 @@
 //! The bytes of collectives between processes. Each rank gets what it needs and nothing else; reductions are formed in the order of
 //! the ranks, so that results have the bits of ranks in one process.
 
-use super::super::shared::{Shared, folding, reduce_in_blocks};
+use super::super::shared::{Shared, folding, join, reduce_in_blocks};
 use super::super::transport::{Addressed, Transport};
 use super::Counts;
-use relax_runtime::Tensor;
+use relax_runtime::Scratch;
 use relax_semantics::ops::{Combined, Described, Movement, Passed, own_rows};
 use relax_semantics::stop::Stop;
 use relax_syntax::annotation::Reduction;
@@ -29,21 +29,56 @@ pub(super) struct Collective<'a> {
 impl Collective<'_> {
     /// The result of this rank.
     pub(super) fn result(&mut self, movement: Movement, own: &Shared) -> Result<Shared, Stop> {
-        if self.group.len() == 1 {
+        let workers = self.group.len();
+        if workers == 1 {
             return movement.result(vec![own.clone()], (1, 0));
         }
-        match (movement.cut, movement.combined) {
-            (None, Combined::Joined(axis)) => self.gathered(axis, own),
-            (None, Combined::Reduced(reduction)) => self.reduced(reduction, own),
-            (Some(cut), combined) => {
-                let taken = self.exchanged(cut, own)?;
-                self.counts.copied += taken.iter().map(|part| part.0.bytes().len()).sum::<usize>();
-                match combined {
-                    Combined::Joined(axis) => Shared::joined(taken, axis),
-                    Combined::Reduced(reduction) => Shared::reduced(taken, reduction),
+        let mut dims: Vec<Vec<i64>> = self.parts.iter().map(|part| part.dims.clone()).collect();
+        let Some(cut) = movement.cut else {
+            let sent = vec![own.bytes(); workers];
+            return match movement.combined {
+                Combined::Joined(axis) => self.joined(axis, own, (&dims, &sent)),
+                Combined::Reduced(reduction) if own.bytes().len() <= SMALL => {
+                    self.reduced(reduction, own, (&dims, &sent))
                 }
-            }
+                Combined::Reduced(reduction) => self.reduced_in_blocks(reduction, own),
+            };
+        };
+        for part in &mut dims {
+            part[cut] = own_rows(part[cut], (workers, self.at)).1;
         }
+        let shards: Vec<(i64, i64)> =
+            (0..workers).map(|rank| own_rows(own.tensor.shape()[cut], (workers, rank))).collect();
+        let packed = self.packed(cut, own, &shards)?;
+        let row = own.bytes_of(&own.tensor.shape()[cut + 1..]);
+        let at = |rows: i64| usize::try_from(rows).unwrap_or(0) * row;
+        let lying = shards.iter().map(|&(begin, rows)| &own.bytes()[at(begin)..at(begin + rows)]);
+        let sent: Vec<&[u8]> = match &packed {
+            Some(packed) => packed.iter().map(Shared::bytes).collect(),
+            None => lying.collect(),
+        };
+        match movement.combined {
+            Combined::Joined(axis) => self.joined(axis, own, (&dims, &sent)),
+            Combined::Reduced(reduction) => self.reduced(reduction, own, (&dims, &sent)),
+        }
+    }
+
+    /// What this rank passes as the shards of all ranks, in memory of their own; `None` where each lies in one piece.
+    fn packed(
+        &mut self,
+        cut: usize,
+        own: &Shared,
+        shards: &[(i64, i64)],
+    ) -> Result<Option<Vec<Shared>>, Stop> {
+        if own.tensor.shape()[..cut].iter().all(|&extent| extent == 1) {
+            return Ok(None);
+        }
+        self.counts.copied += own.bytes().len();
+        shards
+            .iter()
+            .map(|&(begin, rows)| own.rows(cut, begin, rows))
+            .collect::<Result<_, _>>()
+            .map(Some)
     }
 
     /// The others of the group with what is said for each, in order.
@@ -60,117 +95,94 @@ impl Collective<'_> {
         self.transport.transfer(sends, receives, self.idle);
     }
 
-    /// The whole parts of all ranks, each in memory of its own.
-    fn wholes(&mut self, own: &Shared) -> Result<Vec<Shared>, Stop> {
-        let mut received = Vec::new();
-        for (at, part) in self.parts.iter().enumerate() {
-            received.push(if at == self.at {
-                Vec::new()
-            } else {
-                vec![0; own.bytes_of(&part.dims)]
+    /// What the ranks send this one, of these dims, one after the other along an axis. `sent` is what this rank sends each.
+    fn joined(
+        &mut self,
+        axis: usize,
+        own: &Shared,
+        (dims, sent): (&[Vec<i64>], &[&[u8]]),
+    ) -> Result<Shared, Stop> {
+        let sizes: Vec<usize> = dims.iter().map(|dims| own.bytes_of(dims)).collect();
+        let mut whole = dims[self.at].clone();
+        whole[axis] = dims.iter().map(|dims| dims[axis]).sum();
+        if whole[..axis].iter().all(|&extent| extent == 1) {
+            // The parts lie in one piece each, and are received where they belong.
+            return own.made(&whole, |bytes| {
+                let mut rooms = cut(bytes, &sizes);
+                rooms[self.at].copy_from_slice(sent[self.at]);
+                self.counts.copied += sizes[self.at];
+                let (sends, mut receives) = (self.others(sent.iter().copied()), self.others(rooms));
+                self.transfer(&sends, &mut receives);
             });
         }
-        let sends = self.others(self.group.iter().map(|_| own.0.bytes()));
-        let mut receives = self.others(received.iter_mut().map(Vec::as_mut_slice));
-        self.transfer(&sends, &mut receives);
-        self.tensors(own, received, |part| part.dims.clone(), own.clone())
+        let scratch = self.received(own, &sizes, sent)?;
+        let pieces = self.pieces(&scratch, &sizes, sent[self.at]);
+        let rows = dims.iter().map(|dims| own.bytes_of(&dims[axis..]));
+        let pieces: Vec<(&[u8], usize)> = pieces.into_iter().zip(rows).collect();
+        self.counts.copied += sizes.iter().sum::<usize>();
+        own.made(&whole, |bytes| join(bytes, &pieces))
     }
 
-    /// Tensors of what was received, with what this rank has itself in its place.
-    fn tensors(
+    /// What the ranks send this one, of these dims, reduced. `sent` is what this rank sends each.
+    fn reduced(
         &mut self,
+        reduction: Reduction,
         own: &Shared,
-        received: Vec<Vec<u8>>,
-        dims: impl Fn(&Described) -> Vec<i64>,
-        kept: Shared,
-    ) -> Result<Vec<Shared>, Stop> {
-        let mut tensors = Vec::new();
-        for (at, bytes) in received.into_iter().enumerate() {
-            if at == self.at {
-                tensors.push(kept.clone());
-                continue;
-            }
-            let tensor = Tensor::from_bytes(own.0.dtype(), &dims(&self.parts[at]), &bytes);
-            self.counts.copied += bytes.len();
-            tensors.push(Shared(tensor.map_err(no_memory)?));
-        }
-        Ok(tensors)
-    }
-
-    /// All parts, one after the other along an axis.
-    fn gathered(&mut self, axis: usize, own: &Shared) -> Result<Shared, Stop> {
-        if own.0.shape()[..axis].iter().any(|&extent| extent != 1) {
-            let parts = self.wholes(own)?;
-            self.counts.copied += parts.iter().map(|part| part.0.bytes().len()).sum::<usize>();
-            return Shared::joined(parts, axis);
-        }
-        // The parts lie in one piece each, and are received where they belong.
-        let sizes: Vec<usize> = self.parts.iter().map(|part| own.bytes_of(&part.dims)).collect();
-        let extent = self.parts.iter().map(|part| part.dims[axis]).sum();
-        own.like((axis, extent), |bytes| {
-            let mut rooms = cut(bytes, &sizes);
-            rooms[self.at].copy_from_slice(own.0.bytes());
-            self.counts.copied += sizes[self.at];
-            let sends = self.others(sizes.iter().map(|_| own.0.bytes()));
-            let mut receives = self.others(rooms);
-            self.transfer(&sends, &mut receives);
+        (dims, sent): (&[Vec<i64>], &[&[u8]]),
+    ) -> Result<Shared, Stop> {
+        let sizes: Vec<usize> = dims.iter().map(|dims| own.bytes_of(dims)).collect();
+        let scratch = self.received(own, &sizes, sent)?;
+        let pieces = self.pieces(&scratch, &sizes, sent[self.at]);
+        let fold = folding(own.dtype(), reduction);
+        self.counts.copied += sizes[self.at];
+        own.made(&dims[self.at], |bytes| {
+            reduce_in_blocks(bytes, pieces.len(), &|at| pieces[at], fold);
         })
     }
 
-    /// The shard of this rank of every part.
-    fn exchanged(&mut self, axis: usize, own: &Shared) -> Result<Vec<Shared>, Stop> {
-        let workers = self.group.len();
-        let shard = |dims: &[i64], rank: usize| own_rows(dims[axis], (workers, rank));
-        let mut sent = Vec::new();
-        for rank in 0..workers {
-            let (begin, rows) = shard(own.0.shape(), rank);
-            sent.push(own.rows(axis, begin, rows)?);
+    /// Receives so many bytes from each of the others, one after the other.
+    fn received(&mut self, own: &Shared, sizes: &[usize], sent: &[&[u8]]) -> Result<Scratch, Stop> {
+        let sizes = self.others(sizes.iter().copied());
+        let sizes: Vec<usize> = sizes.into_iter().map(|(_, size)| size).collect();
+        let mut scratch = own.scratch(sizes.iter().sum())?;
+        let ranks = self.others(sent.iter().copied());
+        let rooms = ranks.iter().map(|(rank, _)| *rank).zip(cut(&mut scratch, &sizes));
+        self.transfer(&ranks, &mut rooms.collect::<Vec<_>>());
+        Ok(scratch)
+    }
+
+    /// What was received from each rank, and in the place of this one what is its own.
+    fn pieces<'b>(&self, mut bytes: &'b [u8], sizes: &[usize], own: &'b [u8]) -> Vec<&'b [u8]> {
+        let mut pieces = Vec::new();
+        for (at, &size) in sizes.iter().enumerate() {
+            if at == self.at {
+                pieces.push(own);
+                continue;
+            }
+            let (piece, rest) = bytes.split_at(size);
+            pieces.push(piece);
+            bytes = rest;
         }
-        self.counts.copied += own.0.bytes().len();
-        let at = self.at;
-        let dims = |part: &Described| {
-            let mut dims = part.dims.clone();
-            dims[axis] = shard(&dims, at).1;
-            dims
-        };
-        let mut received: Vec<Vec<u8>> =
-            self.parts.iter().map(|part| vec![0; own.bytes_of(&dims(part))]).collect();
-        let sends = self.others(sent.iter().map(|part| part.0.bytes()));
-        let mut receives = self.others(received.iter_mut().map(Vec::as_mut_slice));
-        self.transfer(&sends, &mut receives);
-        self.tensors(own, received, dims, sent[at].clone())
+        pieces
     }
 
     /// All parts reduced. Each rank reduces a block of the elements, and gets the other blocks of the ranks that reduce them.
-    fn reduced(&mut self, reduction: Reduction, own: &Shared) -> Result<Shared, Stop> {
-        let (bytes, workers) = (own.0.bytes().len(), self.group.len());
-        if bytes <= SMALL {
-            let parts = self.wholes(own)?;
-            return Shared::reduced(parts, reduction);
-        }
-        let size = own.0.dtype().size();
+    fn reduced_in_blocks(&mut self, reduction: Reduction, own: &Shared) -> Result<Shared, Stop> {
+        let (bytes, workers) = (own.bytes().len(), self.group.len());
+        let size = own.tensor.dtype().size();
         let each = (bytes / size).div_ceil(workers) * size;
         let blocks: Vec<Range<usize>> =
             (0..workers).map(|at| (at * each).min(bytes)..((at + 1) * each).min(bytes)).collect();
         let fold = folding(own.dtype(), reduction);
         let mine = blocks[self.at].clone();
-        let mut scratch = std::mem::take(&mut self.counts.scratch);
-        scratch.resize(mine.len() * (workers - 1), 0);
-        let extent = own.0.shape().first().copied().unwrap_or(0);
-        let result = own.like((0, extent), |to| {
-            let sends = self.others(blocks.iter().map(|block| &own.0.bytes()[block.clone()]));
-            let sizes = vec![mine.len(); workers - 1];
-            let others = self.others(self.group).into_iter().map(|(rank, _)| rank);
-            let mut receives: Vec<_> = others.zip(cut(&mut scratch, &sizes)).collect();
-            self.transfer(&sends, &mut receives);
+        let sent: Vec<&[u8]> = blocks.iter().map(|block| &own.bytes()[block.clone()]).collect();
+        let sizes = vec![mine.len(); workers];
+        let scratch = self.received(own, &sizes, &sent)?;
+        let pieces = self.pieces(&scratch, &sizes, sent[self.at]);
+        own.made(own.tensor.shape(), |to| {
             let sizes: Vec<usize> = blocks.iter().map(Range::len).collect();
             let mut rooms = cut(to, &sizes);
-            let part = |at: usize| match at.cmp(&self.at) {
-                std::cmp::Ordering::Equal => &own.0.bytes()[mine.clone()],
-                std::cmp::Ordering::Less => &scratch[at * mine.len()..][..mine.len()],
-                std::cmp::Ordering::Greater => &scratch[(at - 1) * mine.len()..][..mine.len()],
-            };
-            reduce_in_blocks(rooms[self.at], workers, &part, fold);
+            reduce_in_blocks(rooms[self.at], workers, &|at| pieces[at], fold);
             self.counts.copied += mine.len();
             let (before, rest) = rooms.split_at_mut(self.at);
             let Some((reduced, after)) = rest.split_first_mut() else { return };
@@ -178,9 +190,7 @@ impl Collective<'_> {
             let rooms = before.iter_mut().chain(after).map(|room| &mut **room);
             let others = self.others(self.group).into_iter().map(|(rank, _)| rank);
             self.transfer(&sends, &mut others.zip(rooms).collect::<Vec<_>>());
-        });
-        self.counts.scratch = scratch;
-        result
+        })
     }
 }
 
@@ -193,8 +203,4 @@ fn cut<'b>(mut bytes: &'b mut [u8], sizes: &[usize]) -> Vec<&'b mut [u8]> {
         bytes = rest;
     }
     pieces
-}
-
-fn no_memory(detail: String) -> Stop {
-    Stop::Exhausted { resource: "memory", detail }
 }

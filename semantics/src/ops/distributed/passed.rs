@@ -18,6 +18,12 @@ pub trait Passed: Clone {
     /// Its dims, outermost first.
     fn dims(&self) -> Vec<i64>;
 
+    /// The same tensor, as the rank of another one has it: what is made of it takes the memory of that rank.
+    #[must_use]
+    fn of_rank(&self, _own: &Self) -> Self {
+        self.clone()
+    }
+
     /// Some rows along an axis, from `begin` on. The tensor has them.
     ///
     /// # Errors
@@ -82,6 +88,10 @@ impl Movement {
         parts: Vec<T>,
         (workers, rank): (usize, usize),
     ) -> Result<T, Stop> {
+        let parts: Vec<T> = match parts.get(rank) {
+            Some(own) => parts.iter().map(|part| part.of_rank(own)).collect(),
+            None => parts,
+        };
         let shards = |axis: usize| {
             parts.iter().map(|part| shard(part, axis, (workers, rank))).collect::<Result<_, _>>()
         };
