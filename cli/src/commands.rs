@@ -23,6 +23,7 @@ mod inspect;
 mod kept;
 mod kernel_check;
 mod loading;
+mod local;
 mod numerics;
 mod ops;
 mod opt;

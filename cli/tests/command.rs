@@ -19,6 +19,8 @@ mod pages;
 mod piped;
 #[path = "command/profile.rs"]
 mod profile;
+#[path = "command/ranks_file.rs"]
+mod ranks_file;
 #[path = "command/rewritten.rs"]
 mod rewritten;
 #[path = "command/slices.rs"]

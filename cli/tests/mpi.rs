@@ -135,6 +135,39 @@ fn processes_give_what_threads_give() {
     assert!(folder.0.path().join("y.npz").exists());
 }
 
+/// A module file of `relax build --ranks` in processes: the bits of the text, and one error where files differ or are of something else.
+#[test]
+fn processes_run_module_files() {
+    let Some(engine) = engine() else { return };
+    let folder = folder();
+    for (file, output) in [("rows.rx", "rows.rxm"), ("other.rx", "other.rxm")] {
+        let (said, code) = folder.ended(&["build", file, "--ranks", "--exact", "-o", output]);
+        assert_eq!(code, Some(0), "{said}");
+    }
+    let (said, code) = folder.ended(&["build", "rows.rx", "--exact", "-o", "alone.rxm"]);
+    assert_eq!(code, Some(0), "{said}");
+    let text = [&["rows.rx", "--backend", "cpu", "--exact"], &SMALL[..]].concat();
+    let (expected, code) = folder.ended(&[&["run", "--ranks", "2"], text.as_slice()].concat());
+    assert_eq!(code, Some(0), "{expected}");
+    let ended = mpirun(&engine, &folder, &[(2, &with("rows.rxm", &SMALL))]);
+    assert_eq!((ended.out, ended.code), (expected, Some(0)), "{}", ended.said);
+    let written = [&["--output", "y.npz"], &SMALL[..]].concat();
+    let first = with("rows.rxm", &written);
+    for (second, words) in [
+        (
+            with("other.rxm", &SMALL),
+            "the ranks disagree about the program: rank 0 has a module file with",
+        ),
+        (with("rows.rx", &SMALL), "the ranks disagree about the program"),
+        (with("alone.rxm", &SMALL), "rank 1 cannot run: --mpi: alone.rxm has code for one rank"),
+    ] {
+        let ended = mpirun(&engine, &folder, &[(1, &first), (1, &second)]);
+        ended.is_one_error(&folder, &[words], 2);
+    }
+    let ended = mpirun(&engine, &folder, &[(3, &first)]);
+    ended.is_one_error(&folder, &["--mpi in 3 processes: the mesh", "mpirun -np 2"], 2);
+}
+
 #[test]
 fn ranks_that_disagree_do_not_run() {
     let Some(engine) = engine() else { return };

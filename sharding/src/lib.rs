@@ -13,6 +13,7 @@ mod program;
 pub mod propagate;
 mod rewritten;
 pub mod run;
+pub mod signature;
 
 use relax_semantics::check::{Phase, check};
 use relax_syntax::Name;

@@ -3,7 +3,7 @@
 
 use crate::layout::Layout;
 use crate::lower::global_dims;
-use crate::propagate::Plan;
+use crate::signature::Layouts;
 use relax_semantics::interp::Options;
 use relax_semantics::ops::{Limits, apply, lookup, own_rows};
 use relax_semantics::ranks::{self, RanRank, cause};
@@ -64,49 +64,52 @@ impl From<Value> for Argument<'_> {
 #[must_use]
 pub fn run<'a, A: Clone + Into<Argument<'a>>>(
     function: &Function,
-    plan: &Plan,
+    layouts: impl Into<Layouts>,
     local: &Module,
     arguments: &[A],
     options: &Options,
 ) -> Ran {
-    let mesh = &plan.axes.mesh;
-    run_by(function, plan, arguments, |given| {
-        ranks::run(local, mesh, &function.name, given, options)
+    let layouts = layouts.into();
+    let mesh = layouts.axes.mesh.clone();
+    run_by(function, &layouts, arguments, |given| {
+        ranks::run(local, &mesh, &function.name, given, options)
     })
 }
 
 /// The same by whatever calls the local program on all ranks, with the arguments of each.
 pub fn run_by<'a, A: Clone + Into<Argument<'a>>>(
     function: &Function,
-    plan: &Plan,
+    layouts: impl Into<Layouts>,
     arguments: &[A],
     call: impl FnOnce(Vec<Vec<Value>>) -> Result<Vec<RanRank>, Stop>,
 ) -> Ran {
+    let layouts = &layouts.into();
     let arguments: Vec<Argument> = arguments.iter().cloned().map(Into::into).collect();
     let stopped = |stop| Ran { result: Err((0, stop)), printed: Vec::new() };
-    let ran = match shards(function, plan, &arguments).and_then(call) {
+    let ran = match shards(function, layouts, &arguments).and_then(call) {
         Ok(ran) => ran,
         Err(stop) => return stopped(stop),
     };
-    results(plan, ran)
+    results(layouts, ran)
 }
 
 /// The same on one rank, whose others run elsewhere: `call` runs it with its arguments, and gives what came of all ranks to one of
 /// them.
 pub fn run_one<'a, A: Clone + Into<Argument<'a>>>(
     function: &Function,
-    plan: &Plan,
+    layouts: impl Into<Layouts>,
     (arguments, rank): (&[A], usize),
     call: impl FnOnce(Result<Vec<Value>, Stop>) -> Option<Vec<RanRank>>,
 ) -> Option<Ran> {
+    let layouts = &layouts.into();
     let arguments: Vec<Argument> = arguments.iter().cloned().map(Into::into).collect();
-    let given = global_values(function, plan, &arguments)
-        .and_then(|values| shards_of(plan, (&arguments, &values), rank, &mut Read::new()));
-    call(given).map(|ran| results(plan, ran))
+    let given = global_values(function, layouts, &arguments)
+        .and_then(|values| shards_of(layouts, (&arguments, &values), rank, &mut Read::new()));
+    call(given).map(|ran| results(layouts, ran))
 }
 
 /// The result of all ranks.
-fn results(plan: &Plan, ran: Vec<RanRank>) -> Ran {
+fn results(layouts: &Layouts, ran: Vec<RanRank>) -> Ran {
     let lines = ran
         .iter()
         .enumerate()
@@ -116,7 +119,7 @@ fn results(plan: &Plan, ran: Vec<RanRank>) -> Ran {
         return Ran { result: Err(stop), printed };
     }
     let values = ran.into_iter().filter_map(|ran| ran.result.ok()).collect::<Vec<_>>();
-    Ran { result: joined(plan, &values).map_err(|stop| (0, stop)), printed }
+    Ran { result: joined(layouts, &values).map_err(|stop| (0, stop)), printed }
 }
 
 /// The values of symbolic dims that stand alone in the parameters.
@@ -151,27 +154,27 @@ fn bound(function: &Function, arguments: &[Argument]) -> BTreeMap<Name, i64> {
 /// The arguments of each rank.
 fn shards(
     function: &Function,
-    plan: &Plan,
+    layouts: &Layouts,
     arguments: &[Argument],
 ) -> Result<Vec<Vec<Value>>, Stop> {
-    let values = global_values(function, plan, arguments)?;
-    let workers: usize = plan.axes.mesh.extents.iter().product();
+    let values = global_values(function, layouts, arguments)?;
+    let workers: usize = layouts.axes.mesh.extents.iter().product();
     let mut read = Read::new();
-    let of_rank = |worker| shards_of(plan, (arguments, &values), worker, &mut read);
+    let of_rank = |worker| shards_of(layouts, (arguments, &values), worker, &mut read);
     (0..workers).map(of_rank).collect()
 }
 
 /// The values of the symbolic dims that the local program takes.
 fn global_values(
     function: &Function,
-    plan: &Plan,
+    layouts: &Layouts,
     arguments: &[Argument],
 ) -> Result<Vec<i64>, Stop> {
-    if arguments.len() != plan.params.len() {
+    if arguments.len() != layouts.params.len() {
         let message = format!(
             "`{}` takes {} arguments, found {}",
             function.name,
-            plan.params.len(),
+            layouts.params.len(),
             arguments.len()
         );
         return Err(Stop::trap("boundary/arguments", message));
@@ -186,26 +189,26 @@ fn global_values(
 
 /// The arguments of one rank.
 fn shards_of(
-    plan: &Plan,
+    layouts: &Layouts,
     (arguments, values): (&[Argument], &[i64]),
     worker: usize,
     read: &mut Read,
 ) -> Result<Vec<Value>, Stop> {
-    let at = plan.axes.mesh.coordinates(worker);
+    let at = layouts.axes.mesh.coordinates(worker);
     let mut world: Vec<i64> =
         at.iter().map(|&rank| i64::try_from(rank).unwrap_or(i64::MAX)).collect();
     world.extend(values);
     let mut given = vec![Value::Shape(world)];
-    for (number, (argument, layout)) in arguments.iter().zip(&plan.params).enumerate() {
+    for (number, (argument, layout)) in arguments.iter().zip(&layouts.params).enumerate() {
         given.push(match (argument, layout) {
             (Argument::Value(Value::Tensor(tensor)), Some(layout)) => {
-                Value::Tensor(shard(tensor, layout, &at, plan)?)
+                Value::Tensor(shard(tensor, layout, &at, layouts)?)
             }
             (Argument::Value(value), _) => value.clone(),
             (Argument::Stored(stored), layout) => {
-                let replicated = plan.axes.replicated();
+                let replicated = layouts.axes.replicated();
                 let layout = layout.as_ref().unwrap_or(&replicated);
-                let part = part(stored.shape(), layout, &at, plan)?;
+                let part = part(stored.shape(), layout, &at, layouts)?;
                 let key = part.iter().map(|range| (range.start, range.end)).collect();
                 Value::Tensor(match read.entry((number, key)) {
                     Entry::Occupied(known) => known.get().clone(),
@@ -222,14 +225,14 @@ fn part(
     shape: &[usize],
     layout: &Layout,
     at: &[usize],
-    plan: &Plan,
+    layouts: &Layouts,
 ) -> Result<Vec<Range<usize>>, Stop> {
     let mut part: Vec<Range<usize>> = shape.iter().map(|&extent| 0..extent).collect();
     for (axis, placement) in layout.iter().enumerate() {
         let Placement::Sharded(cut) = placement else { continue };
         let Some(own) = part.get_mut(*cut) else { return Err(no_axis(*cut)) };
         let extent = i64::try_from(own.len()).unwrap_or(i64::MAX);
-        let (begin, rows) = own_rows(extent, (plan.axes.mesh.extents[axis], at[axis]));
+        let (begin, rows) = own_rows(extent, (layouts.axes.mesh.extents[axis], at[axis]));
         let [begin, rows] = [begin, rows].map(|number| usize::try_from(number).unwrap_or(0));
         *own = own.start + begin..own.start + begin + rows;
     }
@@ -241,7 +244,12 @@ fn no_axis(cut: usize) -> Stop {
 }
 
 /// The part of a tensor that a worker has.
-fn shard(tensor: &Tensor, layout: &Layout, at: &[usize], plan: &Plan) -> Result<Tensor, Stop> {
+fn shard(
+    tensor: &Tensor,
+    layout: &Layout,
+    at: &[usize],
+    layouts: &Layouts,
+) -> Result<Tensor, Stop> {
     let mut tensor = tensor.clone();
     for (axis, placement) in layout.iter().enumerate() {
         let Placement::Sharded(cut) = placement else { continue };
@@ -253,7 +261,7 @@ fn shard(tensor: &Tensor, layout: &Layout, at: &[usize], plan: &Plan) -> Result<
         let cut = i64::try_from(*cut).unwrap_or(i64::MAX);
         let args = vec![
             Value::Tensor(tensor),
-            integer(plan.axes.workers(axis)),
+            integer(layouts.axes.workers(axis)),
             integer(rank),
             integer(cut),
         ];
@@ -271,10 +279,14 @@ fn computed(operator: &str, args: Vec<Value>) -> Result<Tensor, Stop> {
 }
 
 /// The global value of local ones.
-fn joined(plan: &Plan, values: &[Value]) -> Result<Value, Stop> {
+fn joined(layouts: &Layouts, values: &[Value]) -> Result<Value, Stop> {
     let is_tuple = matches!(values.first(), Some(Value::Tuple(_)));
+    if !is_tuple && layouts.results.len() != 1 {
+        let wanted = layouts.results.len();
+        return Err(Stop::Unsupported(format!("one result where {wanted} have layouts")));
+    }
     let mut results = Vec::new();
-    for (number, (_, layout)) in plan.results.iter().enumerate() {
+    for (number, layout) in layouts.results.iter().enumerate() {
         let part = |value: &Value| match value {
             Value::Tuple(items) => items.get(number).cloned(),
             single => Some(single.clone()),
@@ -288,14 +300,14 @@ fn joined(plan: &Plan, values: &[Value]) -> Result<Value, Stop> {
             .collect();
         let tensors =
             tensors.ok_or_else(|| Stop::Unsupported("a result that is no tensor".to_owned()))?;
-        results.push(Value::Tensor(together(plan, layout, tensors, 0)?));
+        results.push(Value::Tensor(together(layouts, layout, tensors, 0)?));
     }
     Ok(if is_tuple { Value::Tuple(results) } else { results.swap_remove(0) })
 }
 
 /// The tensors of consecutive workers, which differ in the coordinates from `axis` on, as one.
 fn together(
-    plan: &Plan,
+    layouts: &Layouts,
     layout: &Layout,
     tensors: Vec<Tensor>,
     axis: usize,
@@ -303,12 +315,12 @@ fn together(
     let Some(placement) = layout.get(axis) else {
         return Ok(tensors.into_iter().next().expect("invariant: a mesh has a worker"));
     };
-    let size = tensors.len() / plan.axes.mesh.extents[axis];
-    let parts = tensors.chunks(size).map(|part| together(plan, layout, part.to_vec(), axis + 1));
+    let size = tensors.len() / layouts.axes.mesh.extents[axis];
+    let parts = tensors.chunks(size).map(|part| together(layouts, layout, part.to_vec(), axis + 1));
     let parts = parts.collect::<Result<Vec<_>, _>>()?;
     match placement {
         Placement::Sharded(cut) => {
-            check_extents(plan, &parts, *cut, axis)?;
+            check_extents(layouts, &parts, *cut, axis)?;
             let axis = Value::int(i64::try_from(*cut).unwrap_or(i64::MAX));
             computed(
                 "concat",
@@ -328,7 +340,7 @@ fn together(
 }
 
 /// Demands that parts have the extents of shards.
-fn check_extents(plan: &Plan, parts: &[Tensor], cut: usize, axis: usize) -> Result<(), Stop> {
+fn check_extents(layouts: &Layouts, parts: &[Tensor], cut: usize, axis: usize) -> Result<(), Stop> {
     let extents: Vec<i64> = parts
         .iter()
         .map(|part| {
@@ -338,7 +350,7 @@ fn check_extents(plan: &Plan, parts: &[Tensor], cut: usize, axis: usize) -> Resu
     let whole = Dim::Int(extents.iter().sum());
     for (rank, extent) in extents.iter().enumerate() {
         let rank_dim = Dim::Int(i64::try_from(rank).unwrap_or(i64::MAX));
-        let wanted = shard_extent(&whole, plan.axes.workers(axis), &rank_dim);
+        let wanted = shard_extent(&whole, layouts.axes.workers(axis), &rank_dim);
         if wanted != Dim::Int(*extent) {
             let message = format!(
                 "the shard of rank {rank} of axis {axis} has {extent} of {whole} rows, not {wanted}"

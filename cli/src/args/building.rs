@@ -46,6 +46,10 @@ pub(crate) struct BuildArgs {
     /// built-in cost model decides, which is the same everywhere
     #[arg(long, value_name = "TABLE", num_args = 0..=1, conflicts_with = "exact")]
     pub(crate) tuned: Option<Option<PathBuf>>,
+    /// Build what each rank of the program's mesh runs, for `relax run --ranks` and `--mpi`: of `main`, or of another function. It is the
+    /// program of `relax shard --local`
+    #[arg(long, value_name = "FUNCTION", num_args = 0..=1, require_equals = true, default_missing_value = "main", conflicts_with_all = ["certify", "rules"])]
+    pub(crate) ranks: Option<String>,
     /// Embed a certificate of the compilation, for `relax verify`
     #[arg(long)]
     pub(crate) certify: bool,

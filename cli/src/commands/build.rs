@@ -1,5 +1,7 @@
 //! `relax build`: a program as a module file.
 
+mod ranks;
+
 use super::cache::cache;
 use super::certified::certificate;
 use super::constants::{load_externals, of_passes, open};
@@ -42,6 +44,9 @@ pub(super) fn build(args: &BuildArgs, terminal: &mut Terminal) -> Outcome {
         refuse_params(args.params.as_deref())?;
     }
     let Some(given) = load(&args.file, &args.model, terminal)? else { return Ok(Exit::Wrong) };
+    if let Some(entry) = &args.ranks {
+        return ranks::build(args, (&given, entry), terminal);
+    }
     if given.kind == FileKind::Model {
         return model(args, given, terminal);
     }
@@ -132,7 +137,9 @@ fn made(
     let mut progress = Progress { terminal: &mut *terminal, file, inner: &mut watch };
     let image = compile(program, target, bound, &mut progress).and_then(Artifact::into_file);
     let mut image = image.map_err(|error| refused(error, program, terminal))?;
-    let Accounts { fallbacks, rewrites, .. } = watch;
+    let Accounts { mut fallbacks, rewrites, .. } = watch;
+    // Collectives of ranks are no work that kernels could do.
+    fallbacks.retain(|call| args.ranks.is_none() || !call.operator.starts_with("spmd."));
     rules.tell(&shown_name(&args.file), &rewrites, terminal);
     let mut account = rules.object(&rewrites);
     if show_fallbacks(&fallbacks, policy(args), program, terminal) != Exit::Fine {

@@ -5,6 +5,7 @@ mod compiled;
 mod output;
 mod processes;
 mod ranks;
+mod ranks_file;
 
 use super::calls::Calls;
 use super::constants::{self, Constants};
@@ -22,6 +23,7 @@ pub(super) use compiled::{
     signatures, target, toolchain, unloadable,
 };
 pub(super) use output::collect;
+pub(super) use ranks_file::signatures_of_ranks;
 use relax_driver::ranks::Processes;
 use relax_driver::{backend, sizes};
 use relax_program::frontend::{Program, Ran, RunOptions, run as interpret};
@@ -63,9 +65,7 @@ fn run_on(args: &RunArgs, on: &On, terminal: &mut Terminal) -> Outcome {
     if kind == FileKind::Module {
         refuse_module(args)?;
         if !matches!(on, On::One) {
-            let flag = ranks::flag(args);
-            let message = format!("{flag}: a module file has code for one rank; give the program");
-            return Err(Failure::usage(message));
+            return ranks_file::run(args, on, terminal);
         }
         return compiled::run_file(args, terminal);
     }

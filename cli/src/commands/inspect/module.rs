@@ -4,11 +4,13 @@ use super::memory::{Plan, plan};
 use super::{Inspected, counted, signature};
 use crate::commands::kernel_check;
 use crate::commands::numerics;
+use crate::commands::run::signatures_of_ranks;
 use crate::exit::Failure;
 use relax_program::frontend::Program;
-use relax_runtime::file::{ModuleFile, Parts, VERSION};
+use relax_runtime::file::{ModuleFile, Parts, RANKS_VERSION, VERSION};
 use relax_runtime::program::{Constant, Kernel, Param};
 use relax_runtime::{check_target, dense_bytes};
+use relax_sharding::signature::Layouts;
 use relax_syntax::dim::Dim;
 use relax_syntax::ir::{Function, Module};
 use relax_syntax::span::Source;
@@ -25,6 +27,8 @@ struct Read<'f> {
     bytes: usize,
     parts: Parts<'f>,
     signatures: Module,
+    /// Of code for each rank of a mesh.
+    ranks: Option<(Module, Layouts)>,
     plans: Vec<(String, Plan)>,
 }
 
@@ -43,13 +47,38 @@ pub(super) fn inspected(path: &Path, name: &str) -> Result<Inspected, Failure> {
         .map(|function| (function.name.clone(), plan(&parts.program, function)));
     let plans = plans.filter(|(_, plan)| !plan.storages.is_empty()).collect();
     let (bytes, signatures) = (file.bytes().len(), signatures.module);
-    let read = Read { name, bytes, parts, signatures, plans };
+    let ranks = (!parts.ranks.is_empty()).then(|| signatures_of_ranks(&parts.ranks, name));
+    let ranks = ranks.transpose()?;
+    let read = Read { name, bytes, parts, signatures, ranks, plans };
     Ok(Inspected { text: read.text(), object: read.object() })
 }
 
 impl Read<'_> {
     fn functions(&self) -> impl Iterator<Item = &Function> {
         self.signatures.functions()
+    }
+
+    fn version(&self) -> u32 {
+        if self.ranks.is_some() { RANKS_VERSION } else { VERSION }
+    }
+
+    /// What a caller of all ranks sees, where the functions are what each rank runs.
+    fn ranks(&self, text: &mut String) {
+        let Some((module, layouts)) = &self.ranks else { return };
+        let extents: Vec<String> =
+            layouts.axes.mesh.extents.iter().map(ToString::to_string).collect();
+        let (mesh, extents) = (&layouts.axes.mesh.name, extents.join(" x "));
+        let _ = writeln!(text, "code of each rank of {mesh}, {extents}; all ranks together:");
+        module.functions().for_each(|function| signature::text(function, text));
+    }
+
+    fn ranks_object(&self) -> Value {
+        let Some((module, layouts)) = &self.ranks else { return Value::Null };
+        json!({
+            "mesh": layouts.axes.mesh.name.as_str(),
+            "extents": layouts.axes.mesh.extents,
+            "functions": module.functions().map(signature::object).collect::<Vec<_>>(),
+        })
     }
 
     fn tensors(&self) -> Vec<(&'static str, &[i64], u64)> {
@@ -69,8 +98,12 @@ impl Read<'_> {
 
     fn text(&self) -> String {
         let Parts { target, metadata, source, certificate, .. } = &self.parts;
-        let mut text =
-            format!("{}: module file, format version {VERSION}, {} bytes\n", self.name, self.bytes);
+        let mut text = format!(
+            "{}: module file, format version {}, {} bytes\n",
+            self.name,
+            self.version(),
+            self.bytes
+        );
         let _ = writeln!(text, "  built by: {}", metadata.producer);
         let (machine, features) = target_of(target);
         let _ = writeln!(text, "  target: {machine}");
@@ -88,6 +121,7 @@ impl Read<'_> {
         };
         let _ = writeln!(text, "  certificate: {certificate}");
         let _ = writeln!(text, "  source: {}, {} bytes", metadata.source_name, source.len());
+        self.ranks(&mut text);
         let _ = writeln!(text, "{}", counted(self.functions().count(), "function"));
         self.functions().for_each(|function| signature::text(function, &mut text));
         self.kernels(&mut text);
@@ -172,7 +206,7 @@ impl Read<'_> {
             "type": "inspect",
             "kind": "module",
             "file": self.name,
-            "version": VERSION,
+            "version": self.version(),
             "bytes": self.bytes,
             "producer": metadata.producer,
             "target": machine,
@@ -184,6 +218,7 @@ impl Read<'_> {
             "certificate_bytes": certificate.len(),
             "source": { "name": metadata.source_name, "bytes": source.len() },
             "functions": self.functions().map(signature::object).collect::<Vec<_>>(),
+            "ranks": self.ranks_object(),
             "code_bytes": object.len(),
             "kernels": program.kernels.iter().map(kernel).collect::<Vec<_>>(),
             "constant_bytes": data.len(),

@@ -13,6 +13,7 @@ use super::super::profile::Known;
 use super::super::rewritten::Rules;
 use super::super::tune::known;
 use super::arguments::Inputs;
+use super::ranks_file::not_alone;
 use super::{entry, finish, size};
 use crate::args::RunArgs;
 use crate::exit::{Failure, Outcome};
@@ -84,6 +85,9 @@ pub(super) fn run(args: &RunArgs, mut prepared: Prepared, terminal: &mut Termina
 pub(in crate::commands) fn prepare_file(args: &RunArgs) -> Result<Prepared, Failure> {
     let name = shown_name(&args.file);
     let module = loaded(Module::open(&args.file, limits(args)?), &name)?;
+    if !module.ranks().is_empty() {
+        return Err(not_alone(module.ranks(), &name)?);
+    }
     let signatures = signatures(&module, &name)?;
     let function = entry(&signatures, &args.entry)?;
     let (params, limit) = (args.params.as_deref(), size("--max-memory", &args.max_memory)?);

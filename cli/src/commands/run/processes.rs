@@ -1,7 +1,7 @@
 //! `relax run --mpi`: one rank of the program's mesh, in one of the processes that `mpirun` started. The first rank shows what came of
 //! all, or why they do not run; the others are silent.
 
-use super::ranks::Job;
+use super::ranks::{Content, Job, Ranked};
 use super::{On, run_on};
 use crate::args::RunArgs;
 use crate::exit::{Exit, Failure, Outcome};
@@ -9,10 +9,7 @@ use crate::report::{finding_of_stop, show};
 use crate::terminal::Terminal;
 use relax_driver::ranks::{OneRank, Processes, Refused, digest, fact};
 use relax_program::frontend::print;
-use relax_runtime::Limits;
-use relax_runtime::file::Image;
 use relax_semantics::interp::{Interpreter, Options};
-use relax_semantics::ops;
 use relax_semantics::ranks::RanRank;
 use relax_semantics::value::Value;
 use relax_sharding::run::{Argument, Ran, run_one};
@@ -94,7 +91,7 @@ impl Job<'_> {
         options.rank = Some(Arc::clone(processes) as _);
         self.run(processes, |given| {
             let mut interpreter = Interpreter::new(local, options);
-            let result = interpreter.call(&self.args.entry, given);
+            let result = interpreter.call(&self.of.args.entry, given);
             RanRank { result, printed: interpreter.printed }
         })
     }
@@ -103,12 +100,10 @@ impl Job<'_> {
     pub(super) fn compiled(
         &self,
         processes: &Arc<Processes>,
-        (image, limits): (&Image, Limits),
-        of_operators: &ops::Limits,
+        one: &OneRank,
     ) -> Result<Option<Ran>, Failure> {
-        let one = OneRank::load(image, limits, of_operators);
-        let one = one.map_err(|error| self.unloadable(error))?;
-        self.run(processes, |given| one.call(Arc::clone(processes) as _, &self.args.entry, &given))
+        let name = &self.of.args.entry;
+        self.run(processes, |given| one.call(Arc::clone(processes) as _, name, &given))
     }
 
     fn run(
@@ -121,9 +116,9 @@ impl Job<'_> {
             // Which is said by another rank.
             Refused::Elsewhere => Failure::Shown(Exit::Usage),
         })?;
-        let (mesh, arguments) = (&self.plan.axes.mesh, (self.arguments, processes.rank()));
-        Ok(run_one(self.function, self.plan, arguments, |given| {
-            processes.run(mesh, || match given {
+        let (layouts, arguments) = (self.of.layouts, (self.arguments, processes.rank()));
+        Ok(run_one(self.of.function, layouts, arguments, |given| {
+            processes.run(&layouts.axes.mesh, || match given {
                 Ok(given) => call(given),
                 Err(stop) => RanRank { result: Err(stop), printed: Vec::new() },
             })
@@ -132,15 +127,29 @@ impl Job<'_> {
 
     /// What all ranks have in common.
     fn facts(&self) -> Vec<(String, String)> {
-        let numerics = format!("{:?}, {:?}", self.args.backend, self.args.numerics.chosen());
+        let Ranked { args, content, function, .. } = self.of;
+        let (program, backend) = match content {
+            Content::Text(program) => {
+                let numerics = format!("{:?}, {:?}", args.backend, args.numerics.chosen());
+                (
+                    format!("text with the digest {}", digest(print(&program.module).as_bytes())),
+                    numerics,
+                )
+            }
+            // The numerics are in it.
+            Content::File(file) => (
+                format!("a module file with the digest {}", digest(file.bytes())),
+                "its own".to_owned(),
+            ),
+        };
         let mut facts = vec![
             ("the version of relax".to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
-            ("the program".to_owned(), digest(print(&self.program.module).as_bytes())),
-            ("the function".to_owned(), self.args.entry.clone()),
-            ("the backend".to_owned(), numerics),
+            ("the program".to_owned(), program),
+            ("the function".to_owned(), args.entry.clone()),
+            ("the backend".to_owned(), backend),
         ];
-        for (&param, argument) in self.function.lambda.params.iter().zip(self.arguments) {
-            let name = &self.function.var(param).name;
+        for (&param, argument) in function.lambda.params.iter().zip(self.arguments) {
+            let name = &function.var(param).name;
             let fact = match argument {
                 Argument::Value(value) => fact(value),
                 Argument::Stored(stored) => stored.description(),

@@ -3,34 +3,31 @@
 use super::super::build::refused;
 use super::super::constants::{Constants, StoredParameter};
 use super::super::kernel_check;
-use super::super::opt::failed_run;
+use super::super::local::{Local, as_program, local};
 use super::arguments::Inputs;
 use super::compiled::{limits, of_operators, target, unloadable};
 use super::{On, Ran, entry, finish, size};
 use crate::args::RunArgs;
 use crate::exit::{Exit, Failure, Outcome};
-use crate::report::show_diagnostics;
+use crate::files::shown_name;
 use crate::terminal::Terminal;
-use relax_driver::ranks::{Ranks, RanksError};
+use relax_driver::ranks::{OneRank, Ranks, RanksError};
 use relax_driver::{Artifact, Bound, compile};
 use relax_program::frontend::Program;
-use relax_rewrite::inlined::inlined;
 use relax_rewrite::pass::Device;
 use relax_rewrite::pipeline::Unwatched;
-use relax_runtime::Limits;
-use relax_runtime::file::Image;
+use relax_runtime::file::{Image, ModuleFile};
 use relax_semantics::interp::Options;
-use relax_semantics::ops;
+use relax_semantics::ranks::Mesh;
 use relax_semantics::stop::Stop;
 use relax_semantics::tensor::Tensor;
 use relax_semantics::value::Value;
-use relax_sharding::propagate::Plan;
+use relax_sharding::Sharded;
 use relax_sharding::run::{Argument, Ran as RanOnAll, run as run_ranks, run_by};
-use relax_sharding::{Sharded, shard};
-use relax_symbolic::Prover;
+use relax_sharding::signature::Layouts;
 use relax_syntax::Name;
-use relax_syntax::diagnostic::Diagnostic;
 use relax_syntax::ir::{Function, Module, output_names};
+use relax_syntax::span::Source;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -87,77 +84,120 @@ pub(super) fn run(
     (program, engine): (&Program, Engine),
     terminal: &mut Terminal,
 ) -> Outcome {
-    entry(&program.module, &args.entry)?;
-    let module = match inlined(&program.module, &args.entry, &mut Prover::new()) {
-        Ok(module) => module,
-        Err(failed) => return failed_run(&failed, program, terminal),
+    let local = match local(program, &args.entry, terminal)? {
+        Ok(local) => local,
+        Err(exit) => return Ok(exit),
     };
+    let Local { module, sharded: Sharded { plan, local } } = local;
     let function = entry(&module, &args.entry)?;
-    let Sharded { plan, local } = match sharded(&module, function, on)? {
-        Ok(sharded) => sharded,
-        Err(refused) => return Ok(show_diagnostics(terminal, &program.source, &[refused])),
-    };
-    let workers = plan.axes.mesh.extents.iter().product();
-    let doing = format!("running {} on {workers} ranks", args.entry);
+    let layouts = &Layouts::from(&plan);
+    fits(&layouts.axes.mesh, on)?;
+    let ran_by = Ranked { args, content: Content::Text(program), function, layouts };
+    let doing = ran_by.doing();
     let ran = match engine {
         Engine::Interpreter(arguments, options) => {
             terminal.doing(doing);
             match on {
                 On::Processes(processes) => {
-                    let job = Job { args, program, function, plan: &plan, arguments: &arguments };
-                    job.interpreted(processes, &local, options)?
+                    ran_by.job(&arguments).interpreted(processes, &local, options)?
                 }
-                _ => Some(run_ranks(function, &plan, &local, &arguments, &options)),
+                _ => Some(run_ranks(function, layouts, &local, &arguments, &options)),
             }
         }
         Engine::Compiled(constants) => {
             let Constants { externals, parameters, stored } = &constants;
-            let image = (image(args, program, local, externals, terminal)?, limits(args)?);
-            let max_bytes = size("--max-memory", &args.max_memory)?;
-            let inputs = Inputs::new(args, function, max_bytes)?;
-            let arguments = global(function, inputs.read_beside(parameters, stored)?, stored);
-            let job = Job { args, program, function, plan: &plan, arguments: &arguments };
+            let image = image(args, program, local, externals, terminal)?;
+            let arguments = ran_by.arguments(parameters, stored)?;
             terminal.doing(doing);
-            let of_operators = of_operators(max_bytes);
-            match on {
-                On::Processes(processes) => {
-                    job.compiled(processes, (&image.0, image.1), &of_operators)?
-                }
-                _ => Some(job.compiled_in_threads((&image.0, image.1), &of_operators)?),
-            }
+            ran_by.job(&arguments).compiled_on(on, &Code::Image(&image))?
         }
     };
-    match ran {
-        Some(ran) => finished(args, (program, function), (ran, workers), terminal),
-        // The first rank shows what came of all.
-        None => Ok(Exit::Fine),
+    finished(args, (&program.source, &ran_by), ran, terminal)
+}
+
+/// A function that ranks run: of what, and with which layouts.
+#[derive(Clone, Copy)]
+pub(super) struct Ranked<'a> {
+    pub(super) args: &'a RunArgs,
+    pub(super) content: Content<'a>,
+    pub(super) function: &'a Function,
+    pub(super) layouts: &'a Layouts,
+}
+
+/// What ranks run, for them to compare.
+#[derive(Clone, Copy)]
+pub(super) enum Content<'a> {
+    Text(&'a Program),
+    File(&'a ModuleFile),
+}
+
+/// The compiled local program.
+pub(super) enum Code<'a> {
+    Image(&'a Image),
+    File(&'a ModuleFile),
+}
+
+impl Ranked<'_> {
+    pub(super) fn workers(&self) -> usize {
+        self.layouts.axes.mesh.extents.iter().product()
+    }
+
+    pub(super) fn doing(&self) -> String {
+        format!("running {} on {} ranks", self.args.entry, self.workers())
+    }
+
+    /// The arguments of all ranks, from the command line and from what a file of weights has.
+    pub(super) fn arguments<'s>(
+        &self,
+        parameters: &BTreeMap<Name, Tensor>,
+        stored: &'s BTreeMap<Name, StoredParameter>,
+    ) -> Result<Vec<Argument<'s>>, Failure> {
+        let max_bytes = size("--max-memory", &self.args.max_memory)?;
+        let inputs = Inputs::new(self.args, self.function, max_bytes)?;
+        Ok(global(self.function, inputs.read_beside(parameters, stored)?, stored))
+    }
+
+    pub(super) fn job<'j>(&'j self, arguments: &'j [Argument<'j>]) -> Job<'j> {
+        Job { of: self, arguments }
     }
 }
 
 /// A run of all ranks.
 pub(super) struct Job<'a> {
-    pub(super) args: &'a RunArgs,
-    pub(super) program: &'a Program,
-    pub(super) function: &'a Function,
-    pub(super) plan: &'a Plan,
+    pub(super) of: &'a Ranked<'a>,
     pub(super) arguments: &'a [Argument<'a>],
 }
 
 impl Job<'_> {
-    fn compiled_in_threads(
+    /// Runs the compiled local program. What came of all is given to one process.
+    pub(super) fn compiled_on(
         &self,
-        (image, limits): (&Image, Limits),
-        of_operators: &ops::Limits,
-    ) -> Result<RanOnAll, Failure> {
-        let machines = Ranks::load(image, &self.plan.axes.mesh, limits, of_operators);
+        on: &On,
+        code: &Code<'_>,
+    ) -> Result<Option<RanOnAll>, Failure> {
+        let Ranked { args, function, layouts, .. } = *self.of;
+        let of_operators = of_operators(size("--max-memory", &args.max_memory)?);
+        let limits = limits(args)?;
+        if let On::Processes(processes) = on {
+            let one = match code {
+                Code::Image(image) => OneRank::load(image, limits, &of_operators),
+                Code::File(_) => OneRank::open(&args.file, limits, &of_operators),
+            };
+            return self.compiled(processes, &one.map_err(|error| self.unloadable(error))?);
+        }
+        let mesh = &layouts.axes.mesh;
+        let machines = match code {
+            Code::Image(image) => Ranks::load(image, mesh, limits, &of_operators),
+            Code::File(file) => Ranks::of_bytes(file.bytes(), mesh, limits, &of_operators),
+        };
         let machines = machines.map_err(|error| self.unloadable(error))?;
-        let call = |given| machines.call(&self.args.entry, given);
-        Ok(run_by(self.function, self.plan, self.arguments, call))
+        let call = |given| machines.call(&args.entry, given);
+        Ok(Some(run_by(function, layouts, self.arguments, call)))
     }
 
-    pub(super) fn unloadable(&self, error: RanksError) -> Failure {
+    fn unloadable(&self, error: RanksError) -> Failure {
         match error {
-            RanksError::Load(error) => unloadable(error, &self.program.source.name),
+            RanksError::Load(error) => unloadable(error, &shown_name(&self.of.args.file)),
             RanksError::Programs(why) => Failure::usage(why),
         }
     }
@@ -171,13 +211,7 @@ fn image(
     externals: &BTreeMap<Name, Tensor>,
     terminal: &mut Terminal,
 ) -> Result<Image, Failure> {
-    // Places of the local program are those of the program that it was made of.
-    let local = Program {
-        source: program.source.clone(),
-        module: local,
-        diagnostics: Vec::new(),
-        left: Vec::new(),
-    };
+    let local = as_program(program, local);
     let target = target(args.backend, args.numerics.chosen(), args.kernel_check.policy())?;
     let made = compile(&local, &target, &Bound::of(Arc::new(externals.clone())), &mut Unwatched);
     let image = made.and_then(Artifact::into_file);
@@ -186,40 +220,35 @@ fn image(
     Ok(image)
 }
 
-/// The local program, or why there is none, as a diagnostic of the program.
-fn sharded(
-    module: &Module,
-    function: &Function,
-    on: &On,
-) -> Result<Result<Sharded, Diagnostic>, Failure> {
-    let sharded = shard(module, function, &BTreeMap::new(), &mut Prover::new());
-    if let Ok(Sharded { plan, .. }) = &sharded {
-        let (mesh, extents) = (&plan.axes.mesh.name, &plan.axes.mesh.extents);
-        let workers: usize = extents.iter().product();
-        let of_mesh =
-            format!("the mesh \"{mesh}\" with the extents {extents:?} has {workers} workers");
-        match on {
-            On::Threads(ranks) if *ranks != workers => {
-                return Err(Failure::usage(format!("--ranks {ranks}: {of_mesh}")));
-            }
-            On::Processes(processes) if processes.ranks() != workers => {
-                let started = processes.ranks();
-                return Err(Failure::usage(format!(
-                    "--mpi in {started} processes: {of_mesh}; start so many: `mpirun -np {workers}`"
-                )));
-            }
-            _ => {}
+/// Demands that there is a rank for each worker of a mesh.
+pub(super) fn fits(mesh: &Mesh, on: &On) -> Result<(), Failure> {
+    let (name, extents) = (&mesh.name, &mesh.extents);
+    let workers: usize = extents.iter().product();
+    let of_mesh = format!("the mesh \"{name}\" with the extents {extents:?} has {workers} workers");
+    match on {
+        On::Threads(ranks) if *ranks != workers => {
+            Err(Failure::usage(format!("--ranks {ranks}: {of_mesh}")))
         }
+        On::Processes(processes) if processes.ranks() != workers => {
+            let started = processes.ranks();
+            Err(Failure::usage(format!(
+                "--mpi in {started} processes: {of_mesh}; start so many: `mpirun -np {workers}`"
+            )))
+        }
+        _ => Ok(()),
     }
-    Ok(sharded)
 }
 
-fn finished(
+/// Shows or writes what came of all ranks, in the process that knows it.
+pub(super) fn finished(
     args: &RunArgs,
-    (program, function): (&Program, &Function),
-    (ran, ranks): (RanOnAll, usize),
+    (source, of): (&Source, &Ranked),
+    ran: Option<RanOnAll>,
     terminal: &mut Terminal,
 ) -> Outcome {
+    // The first rank shows what came of all.
+    let Some(ran) = ran else { return Ok(Exit::Fine) };
+    let ranks = of.workers();
     let printed =
         ran.printed.into_iter().map(|(rank, line)| format!("rank {rank}: {line}")).collect();
     let result = ran.result.map_err(|(rank, stop)| match stop {
@@ -229,6 +258,6 @@ fn finished(
         }
         other => other,
     });
-    let names = output_names(&function.lambda.attrs);
-    finish(args, (&program.source, &names), Ran { result, printed }, terminal)
+    let names = output_names(&of.function.lambda.attrs);
+    finish(args, (source, &names), Ran { result, printed }, terminal)
 }
