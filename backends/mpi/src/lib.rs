@@ -25,6 +25,7 @@ struct World {
     ranks: usize,
     /// The thread that started MPI. It makes all calls.
     thread: ThreadId,
+    shares_cores: bool,
 }
 
 /// Joins the processes that `mpirun` started; alone where nobody started any. The thread that joins them uses what it gets. Dropping
@@ -41,7 +42,10 @@ pub fn connect() -> Result<Box<dyn Transport>, String> {
     // SAFETY: both have room for a number.
     let code = unsafe { (engine.start)(&raw mut rank, &raw mut ranks) };
     match code {
-        0 => Ok(Box::new(World { engine, rank, ranks, thread: thread::current().id() })),
+        0 => {
+            let (thread, shares_cores) = (thread::current().id(), shares_cores());
+            Ok(Box::new(World { engine, rank, ranks, thread, shares_cores }))
+        }
         1 => Err("MPI was started already, and that is done once in a process".to_owned()),
         _ => Err("this MPI takes no calls from a program with several threads".to_owned()),
     }
@@ -107,6 +111,12 @@ fn loaded() -> Result<&'static Engine, String> {
     Err(missing(format!("{} is of version {}, not {VERSION}", path.display(), engine.version)))
 }
 
+/// Whether processes that wait let others run: as OpenMPI itself decides, by what it counted or was told.
+fn shares_cores() -> bool {
+    let is = |name: &str, wanted: &str| std::env::var_os(name).is_some_and(|own| own == wanted);
+    is("OMPI_MCA_mpi_yield_when_idle", "1") || !is("OMPI_MCA_mpi_oversubscribe", "0")
+}
+
 fn library() -> PathBuf {
     if let Some(folder) = std::env::var_os("RELAX_MPI").filter(|path| !path.is_empty()) {
         return Path::new(&folder).join(FILE);
@@ -145,6 +155,10 @@ impl Transport for World {
 
     fn ranks(&self) -> usize {
         self.ranks
+    }
+
+    fn shares_cores(&self) -> bool {
+        self.shares_cores
     }
 
     fn send(&self, to: usize, message: Vec<u8>) {

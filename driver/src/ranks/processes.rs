@@ -222,6 +222,10 @@ impl Processes {
         })
     }
 
+    fn patience(&self) -> Patience {
+        Patience::new(self.timeout, self.transport.shares_cores())
+    }
+
     fn tell(&self, to: usize, message: &Message) {
         self.transport.send(to, message.to_bytes());
     }
@@ -240,7 +244,7 @@ impl Processes {
         receives: &mut [(usize, &mut [u8])],
         awaited: &Awaited,
     ) {
-        let mut patience = Patience::new(self.timeout);
+        let mut patience = self.patience();
         self.transport.transfer(sends, receives, &mut |missing| {
             if patience.is_over() {
                 self.give_up(missing, awaited);
@@ -257,7 +261,7 @@ impl Processes {
         missing: impl Fn(&State) -> Vec<usize>,
         mut ready: impl FnMut(&mut State) -> Option<R>,
     ) -> R {
-        let mut patience = Patience::new(self.timeout);
+        let mut patience = self.patience();
         loop {
             while let Some((from, bytes)) = self.transport.receive() {
                 state.take(from, &bytes);
@@ -316,7 +320,7 @@ impl Processes {
         })?;
         alike(&parts)?;
         let group = state.mesh.group(me, mesh_dim);
-        let mut patience = Patience::new(self.timeout);
+        let mut patience = self.patience();
         let mut collective = Collective {
             transport: &*self.transport,
             group: &group,

@@ -13,6 +13,9 @@ pub trait Transport: Debug + Send + Sync {
     /// The number of processes.
     fn ranks(&self) -> usize;
 
+    /// Whether ranks that wait keep others from running, as where there are more of them than cores.
+    fn shares_cores(&self) -> bool;
+
     /// Sends a message of some hundred bytes, without waiting for the receiver.
     fn send(&self, to: usize, message: Vec<u8>);
 

@@ -14,11 +14,13 @@ const LONGEST: Duration = Duration::from_millis(1);
 pub(super) struct Patience {
     since: Instant,
     timeout: Duration,
+    yields: bool,
 }
 
 impl Patience {
-    pub(super) fn new(timeout: Duration) -> Self {
-        Self { since: Instant::now(), timeout }
+    /// `yields` says whether the one that is waited for may need this core.
+    pub(super) fn new(timeout: Duration, yields: bool) -> Self {
+        Self { since: Instant::now(), timeout, yields }
     }
 
     pub(super) fn is_over(&self) -> bool {
@@ -27,8 +29,11 @@ impl Patience {
 
     pub(super) fn pause(&mut self) {
         let waited = self.since.elapsed();
-        if waited < BUSY {
+        if waited < BUSY && self.yields {
             std::thread::yield_now();
+        } else if waited < BUSY {
+            // To yield would be to wait until whatever else the machine does has had its turn.
+            std::hint::spin_loop();
         } else {
             std::thread::sleep((waited / 100).min(LONGEST));
         }
