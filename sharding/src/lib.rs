@@ -14,6 +14,7 @@ pub mod propagate;
 mod rewritten;
 pub mod run;
 pub mod signature;
+pub mod tensor;
 
 use relax_semantics::check::{Phase, check};
 use relax_syntax::Name;

@@ -21,6 +21,10 @@ pub(crate) struct ShardArgs {
     /// Cut the parameters with this dim along it, over the first axis of the mesh
     #[arg(long, value_name = "DIM")]
     pub(crate) data: Option<String>,
+    /// Cut weights over the last axis of the mesh, each along the axis with which the fewest bytes are moved: the parameters that are
+    /// named, or all that have two axes or more, no symbolic dim and no layout
+    #[arg(long, value_name = "NAME,...", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    pub(crate) tensor: Option<String>,
     /// Print the local program
     #[arg(long)]
     pub(crate) local: bool,

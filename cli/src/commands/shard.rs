@@ -19,6 +19,7 @@ use relax_sharding::data::cut_along;
 use relax_sharding::layout::{declared_meshes, text};
 use relax_sharding::movement::Movement;
 use relax_sharding::propagate::{Plan, Step};
+use relax_sharding::tensor::cut_weights;
 use relax_sharding::{Sharded, shard as sharded};
 use relax_symbolic::Prover;
 use relax_syntax::Name;
@@ -53,9 +54,13 @@ pub(super) fn shard(args: &ShardArgs, terminal: &mut Terminal) -> Outcome {
         Ok(module) => module,
         Err(failed) => return failed_run(&failed, &program, terminal),
     };
-    let function = entry(&module, &args.entry)?;
-    let sizes = sizes(&args.sym, function)?;
+    let sizes = sizes(&args.sym, entry(&module, &args.entry)?)?;
     terminal.doing(format!("sharding {}", args.entry));
+    let module = match &args.tensor {
+        Some(names) => with_cut_weights(args, &module, names, &sizes)?,
+        None => module,
+    };
+    let function = entry(&module, &args.entry)?;
     let Sharded { plan, local } = match sharded(&module, function, &sizes, &mut Prover::new()) {
         Ok(sharded) => sharded,
         Err(refused) => return Ok(show_diagnostics(terminal, &program.source, &[refused])),
@@ -108,6 +113,27 @@ fn certified(
         write_whole(path, made.text().as_bytes())?;
     }
     Ok(made)
+}
+
+/// The module whose weights are cut.
+fn with_cut_weights(
+    args: &ShardArgs,
+    module: &Module,
+    names: &str,
+    sizes: &BTreeMap<Name, i64>,
+) -> Result<Module, Failure> {
+    let wrong = |why: &str| {
+        let flag =
+            if names.is_empty() { "--tensor".to_owned() } else { format!("--tensor={names}") };
+        Failure::usage(format!("{flag}: {why}"))
+    };
+    let is_one = |mesh: &&Name| mesh_extents(module, mesh).is_ok_and(|extents| extents.len() == 1);
+    if args.data.is_some() && declared_meshes(module).iter().any(is_one) {
+        return Err(wrong("with --data the mesh needs a second axis, as of --mesh 2x4"));
+    }
+    let named: Vec<Name> =
+        names.split(',').map(str::trim).filter(|name| !name.is_empty()).map(Name::new).collect();
+    cut_weights(module, &args.entry, &named, sizes, &mut Prover::new()).map_err(|why| wrong(&why))
 }
 
 /// The module with other extents of its mesh, or with a mesh.

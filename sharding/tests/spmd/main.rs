@@ -9,6 +9,7 @@ mod programs;
 mod refused;
 mod seeded;
 mod stored;
+mod weights;
 
 use relax_program::frontend::{Program, RunOptions, print, run as run_on_one};
 use relax_semantics::interp::Options;

@@ -88,11 +88,28 @@ impl Collective<'_> {
     }
 
     fn transfer(&mut self, sends: &[Addressed<&[u8]>], receives: &mut [Addressed<&mut [u8]>]) {
+        self.transfer_beside(sends, receives, || {});
+    }
+
+    /// The same, while `work` is done as soon as nothing moves.
+    fn transfer_beside(
+        &mut self,
+        sends: &[Addressed<&[u8]>],
+        receives: &mut [Addressed<&mut [u8]>],
+        work: impl FnOnce(),
+    ) {
         for (_, bytes) in sends.iter().filter(|(_, bytes)| !bytes.is_empty()) {
             self.counts.messages += 1;
             self.counts.bytes += bytes.len();
         }
-        self.transport.transfer(sends, receives, self.idle);
+        let mut work = Some(work);
+        self.transport.transfer(sends, receives, &mut |missing| match work.take() {
+            Some(work) => work(),
+            None => (self.idle)(missing),
+        });
+        if let Some(work) = work {
+            work();
+        }
     }
 
     /// What the ranks send this one, of these dims, one after the other along an axis. `sent` is what this rank sends each.
@@ -108,11 +125,22 @@ impl Collective<'_> {
         if whole[..axis].iter().all(|&extent| extent == 1) {
             // The parts lie in one piece each, and are received where they belong.
             return own.made(&whole, |bytes| {
-                let mut rooms = cut(bytes, &sizes);
-                rooms[self.at].copy_from_slice(sent[self.at]);
+                let rooms = cut(bytes, &sizes);
+                let (mut others, mut place) = (Vec::new(), None);
+                for (at, room) in rooms.into_iter().enumerate() {
+                    if at == self.at {
+                        place = Some(room);
+                    } else {
+                        others.push((self.group[at], room));
+                    }
+                }
                 self.counts.copied += sizes[self.at];
-                let (sends, mut receives) = (self.others(sent.iter().copied()), self.others(rooms));
-                self.transfer(&sends, &mut receives);
+                let (sends, mine) = (self.others(sent.iter().copied()), sent[self.at]);
+                self.transfer_beside(&sends, &mut others, || {
+                    if let Some(place) = place {
+                        place.copy_from_slice(mine);
+                    }
+                });
             });
         }
         let scratch = self.received(own, &sizes, sent)?;
