@@ -2,7 +2,7 @@
 
 use crate::data::place;
 use crate::layout::declared_meshes;
-use crate::propagate::{Plan, propagate};
+use crate::propagate::{Plan, Step, propagate};
 use relax_semantics::check::mesh_extents;
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
@@ -54,34 +54,54 @@ pub fn cut_weights(
         }
         result
     };
-    let mut bytes = |chosen: &[usize]| {
+    let mut cost = |chosen: &[usize]| {
         let module = cut(chosen);
         let own = module.functions().find(|own| own.name == *function)?;
-        propagate(&module, own, sizes, facts).ok().map(|plan| moved(&plan))
+        propagate(&module, own, sizes, facts).ok().map(|plan| Cost::of(&plan, &weights))
     };
     let counts: Vec<usize> = weights.iter().map(|(_, axes)| *axes).collect();
     let best = match weights.len() {
-        0..=TOGETHER => together(&counts, &mut bytes),
-        _ => in_turn(&counts, &mut bytes),
+        0..=TOGETHER => together(&counts, &mut cost),
+        _ => in_turn(&counts, &mut cost),
     };
     best.map(|chosen| cut(&chosen))
         .ok_or_else(|| "no layout is found with weights that are cut".to_owned())
 }
 
-/// Bytes that are moved at the sizes of a plan, then the number of movements.
-fn moved(plan: &Plan) -> (i128, usize) {
-    let movements = || plan.moves().flat_map(|(_, movements)| movements);
-    let bytes = movements().map(|movement| {
-        let bytes = movement.bytes.eval(&|name| plan.samples.get(name).copied());
-        bytes.map_or(i128::from(i64::MAX), i128::from)
-    });
-    (bytes.sum(), movements().count())
+/// What a plan costs, the worst first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Cost {
+    /// Redistributions of weights: who cuts a weight wants no rank to have all of it.
+    weights: usize,
+    /// Bytes that are moved at the sizes of the plan.
+    bytes: i128,
+    movements: usize,
 }
 
-type Cost<'a> = dyn FnMut(&[usize]) -> Option<(i128, usize)> + 'a;
+impl Cost {
+    fn of(plan: &Plan, weights: &[Weight]) -> Self {
+        let is_weight = |step: &Step| match step {
+            Step::Move { var, .. } => weights.iter().any(|(weight, _)| weight == var),
+            _ => false,
+        };
+        let movements = || plan.moves().flat_map(|(_, movements)| movements);
+        let bytes = movements().map(|movement| {
+            let bytes = movement.bytes.eval(&|name| plan.samples.get(name).copied());
+            bytes.map_or(i128::from(i64::MAX), i128::from)
+        });
+        Self {
+            weights: plan.moves().filter(|(step, _)| is_weight(step)).count(),
+            bytes: bytes.sum(),
+            movements: movements().count(),
+        }
+    }
+}
+
+/// The cost of cutting each weight at one of its axes; `None` where there are no layouts.
+type Costs<'a> = dyn FnMut(&[usize]) -> Option<Cost> + 'a;
 
 /// The best of all combinations.
-fn together(counts: &[usize], bytes: &mut Cost<'_>) -> Option<Vec<usize>> {
+fn together(counts: &[usize], cost: &mut Costs<'_>) -> Option<Vec<usize>> {
     let combinations: usize = counts.iter().product();
     let chosen = |mut number: usize| -> Vec<usize> {
         let axis = |count: &usize| {
@@ -92,23 +112,23 @@ fn together(counts: &[usize], bytes: &mut Cost<'_>) -> Option<Vec<usize>> {
         counts.iter().map(axis).collect()
     };
     let each = (0..combinations).map(chosen);
-    let costs = each.filter_map(|chosen| Some((bytes(&chosen)?, chosen)));
+    let costs = each.filter_map(|chosen| Some((cost(&chosen)?, chosen)));
     costs.min_by_key(|(cost, _)| *cost).map(|(_, chosen)| chosen)
 }
 
 /// Weights one after the other, from the last axis of each on: columns of the first product are cut where the second sums over them.
-fn in_turn(counts: &[usize], bytes: &mut Cost<'_>) -> Option<Vec<usize>> {
+fn in_turn(counts: &[usize], cost: &mut Costs<'_>) -> Option<Vec<usize>> {
     let mut chosen: Vec<usize> = counts.iter().map(|count| count - 1).collect();
-    let mut best = bytes(&chosen);
+    let mut best = cost(&chosen);
     for _ in 0..ROUNDS {
         let before = chosen.clone();
         for (at, &count) in counts.iter().enumerate() {
             for axis in (0..count).filter(|axis| *axis != before[at]) {
                 let mut other = chosen.clone();
                 other[at] = axis;
-                let cost = bytes(&other);
-                if cost.is_some() && best.is_none_or(|best| cost < Some(best)) {
-                    (best, chosen) = (cost, other);
+                let found = cost(&other);
+                if found.is_some() && best.is_none_or(|best| found < Some(best)) {
+                    (best, chosen) = (found, other);
                 }
             }
         }

@@ -36,7 +36,7 @@ impl Shared {
         Self { tensor, pool: pool.clone() }
     }
 
-    /// The elements.
+    /// The elements as they lie in memory.
     pub(super) fn bytes(&self) -> &[u8] {
         self.tensor.bytes()
     }
