@@ -29,6 +29,8 @@ mod slices;
 mod tools;
 #[path = "command/verdicts.rs"]
 mod verdicts;
+#[path = "command/weights.rs"]
+mod weights;
 
 use std::process::{Command, Stdio};
 

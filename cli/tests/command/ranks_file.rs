@@ -163,3 +163,28 @@ fn forged_layouts_do_no_harm() {
         }
     }
 }
+
+/// What a collective makes lies in memory of the rank, which the limit counts.
+#[test]
+fn results_of_collectives_count() {
+    let folder = Folder::new();
+    folder.write(
+        "g.rx",
+        r#"module_attr("mesh[0]", "2")
+
+def main(x: DTensor(("n", 1), "f32", "mesh[0]", "S[0]"), w: Tensor((1, 64), "f32")):
+    y = redistribute(matmul(x, w), "mesh[0]", "R")
+    return sum(y, axis=[0])
+"#,
+    );
+    let ended = |limit: &str| {
+        let run = ["run", "g.rx", "--ranks", "2", "--backend", "cpu", "--exact"];
+        let inputs = ["--input", "x=ones(4096, 1)", "--input", "w=ones(1, 64)"];
+        folder.ended(&[&run[..], &inputs, &["--max-memory", limit]].concat())
+    };
+    // Of each rank the rows are 512 KiB, their copy for the collective is as large, and all rows are 1 MiB.
+    let (said, code) = ended("1400000");
+    assert!(code == Some(3) && said.contains("take more than 1400000 bytes"), "{code:?}: {said}");
+    let (said, code) = ended("4M");
+    assert_eq!(code, Some(0), "{said}");
+}
