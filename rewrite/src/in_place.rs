@@ -4,18 +4,36 @@
 
 use crate::maybe_uninit::maybe_uninitialized;
 use relax_semantics::ops::{Family, lookup};
+use relax_syntax::Name;
 use relax_syntax::ir::{Atom, Body, Callee, Expr, Function, Module, VarId};
 use relax_syntax::resolve::atom_uses;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The variables of a function whose value may change after their binding.
 pub(crate) fn updated_in_place(module: &Module, function: &Function) -> BTreeSet<VarId> {
-    let mut found = dps_arguments(module, function);
-    if module.functions().any(has_memory) {
+    UpdatedInPlace::of(module).variables(function)
+}
+
+/// The same for those who ask of each function of a module.
+pub(crate) struct UpdatedInPlace<'m> {
+    module: &'m Module,
+    /// Of each function, in a module with explicit memory.
+    in_storages: BTreeMap<Name, BTreeSet<VarId>>,
+}
+
+impl<'m> UpdatedInPlace<'m> {
+    pub(crate) fn of(module: &'m Module) -> Self {
         // A tensor in a storage is uninitialized at first, so such variables are among these.
-        found.extend(maybe_uninitialized(module).remove(&function.name).unwrap_or_default());
+        let has_memory = module.functions().any(has_memory);
+        let in_storages = if has_memory { maybe_uninitialized(module) } else { BTreeMap::new() };
+        Self { module, in_storages }
     }
-    found
+
+    pub(crate) fn variables(&self, function: &Function) -> BTreeSet<VarId> {
+        let mut found = dps_arguments(self.module, function);
+        found.extend(self.in_storages.get(&function.name).into_iter().flatten());
+        found
+    }
 }
 
 /// The variables that a function passes to tensor programs in destination-passing style.

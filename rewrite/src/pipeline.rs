@@ -354,8 +354,9 @@ impl<'a> State<'a> {
         self.watch.transformed(pass);
         let before = self.replace(pass, module)?;
         let after = &self.checked.module;
+        // A pass that only drops annotations, which the check writes again, has changed nothing.
+        let changed = before.as_ref().is_some_and(|before| before.module != *after);
         let before = before.as_ref().map_or(after, |before| &before.module);
-        let changed = before != after;
         let (counters, fallbacks, rewrites) = (&*counters, &*fallbacks, rewrites.as_ref());
         let applied = Applied { pass, before, after, counters, fallbacks, rewrites, changed };
         let stopped = |why| Failed::Stopped { pass: pass.name, why };
@@ -384,12 +385,13 @@ impl<'a> State<'a> {
             None
         } else {
             self.phase = phase;
-            let after = check_after(&self.checked, &module, self.facts, phase);
+            let after = check_after(&self.checked, module, self.facts, phase);
             Some(std::mem::replace(&mut self.checked, after))
         };
         if !self.checked.is_ok() {
             let (pass, diagnostics) = (pass.name, std::mem::take(&mut self.checked.diagnostics));
-            return Err(Failed::Broken { pass, diagnostics, module: Box::new(module) });
+            let module = Box::new(std::mem::take(&mut self.checked.module));
+            return Err(Failed::Broken { pass, diagnostics, module });
         }
         Ok(before)
     }

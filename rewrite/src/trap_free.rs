@@ -35,6 +35,11 @@ impl<'a> TrapAnalysis<'a> {
         Self { module, checked, functions: BTreeMap::new(), maybe_uninit }
     }
 
+    /// The variables of each function that may hold uninitialized elements.
+    pub(crate) fn maybe_uninitialized(&self) -> &BTreeMap<Name, BTreeSet<VarId>> {
+        &self.maybe_uninit
+    }
+
     /// Whether the binding has no effect and does not trap, for all inputs.
     pub(crate) fn is_removable(&mut self, function: &Function, binding: &Binding) -> bool {
         if self.checked.left_in(&function.name).vars.contains(&binding.var) {

@@ -5,7 +5,7 @@
 
 use crate::polynomial::{AtomId, Poly};
 use relax_syntax::Name;
-use std::collections::HashMap;
+use relax_syntax::hash::WordMap;
 
 /// How many different atoms may occur in one: bounds the work on deep expressions.
 const MAX_INSIDE: usize = 200;
@@ -54,7 +54,7 @@ pub(crate) struct Atoms {
     list: Vec<Atom>,
     /// For each atom, all that occur in it at any depth, itself too, in rising order.
     inside: Vec<Vec<AtomId>>,
-    ids: HashMap<Atom, AtomId>,
+    ids: WordMap<Atom, AtomId>,
 }
 
 impl Atoms {

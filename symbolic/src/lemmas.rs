@@ -5,7 +5,8 @@ use crate::context::Context;
 use crate::engine::Engine;
 use crate::memory::Known;
 use crate::polynomial::{AtomId, Poly};
-use std::collections::{BTreeMap, HashMap};
+use relax_syntax::hash::WordMap;
+use std::collections::BTreeMap;
 
 /// Answers that are kept; then all are forgotten.
 const MOST: usize = 1 << 12;
@@ -21,13 +22,13 @@ impl Clone for Stamp {
 }
 
 /// Whether facts imply that a polynomial is at least 0, and the steps that the answer took.
-type Answers = HashMap<Poly, (bool, u32)>;
+type Answers = WordMap<Poly, (bool, u32)>;
 
 /// What was answered.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lemmas {
     /// By facts, and by the last atom of the polynomial.
-    shown: HashMap<Known, BTreeMap<AtomId, Answers>>,
+    shown: WordMap<Known, BTreeMap<AtomId, Answers>>,
     count: usize,
 }
 
@@ -37,7 +38,7 @@ impl Lemmas {
     pub(crate) fn forget_from(&mut self, known: Known, mark: usize) {
         let first = AtomId::try_from(mark + 1).unwrap_or(AtomId::MAX);
         if let Some(shown) = self.shown.get_mut(&known) {
-            self.count -= shown.split_off(&first).values().map(HashMap::len).sum::<usize>();
+            self.count -= shown.split_off(&first).values().map(WordMap::len).sum::<usize>();
         }
     }
 

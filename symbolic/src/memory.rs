@@ -7,7 +7,7 @@ use crate::context::Context;
 use crate::verdict::Verdict;
 use relax_syntax::dim::Dim;
 use relax_syntax::facts::Claim;
-use std::collections::HashMap;
+use relax_syntax::hash::WordMap;
 use std::sync::Arc;
 
 /// Answers that are kept; then all are forgotten.
@@ -36,10 +36,10 @@ pub(crate) struct Assumed {
 pub(crate) struct Memory {
     /// How many lists of facts have a number.
     numbered: u64,
-    longer: HashMap<(Known, Claim), Known>,
-    assumed: HashMap<(Known, Claim), Arc<Assumed>>,
-    verdicts: HashMap<(Known, Formula), Verdict>,
-    simple: HashMap<(Known, Dim), Dim>,
+    longer: WordMap<(Known, Claim), Known>,
+    assumed: WordMap<(Known, Claim), Arc<Assumed>>,
+    verdicts: WordMap<(Known, Formula), Verdict>,
+    simple: WordMap<(Known, Dim), Dim>,
 }
 
 impl Memory {

@@ -13,6 +13,7 @@ pub mod dtype;
 pub mod facts;
 pub mod foreign;
 pub mod format;
+pub mod hash;
 pub mod ir;
 mod lexer;
 mod operators;

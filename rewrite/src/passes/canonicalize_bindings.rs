@@ -8,7 +8,7 @@
 use super::map_functions;
 use crate::blocks::tidy;
 use crate::dims::{evaluates_when_it_fits, say_the_same};
-use crate::in_place::{mentions, updated_in_place};
+use crate::in_place::{UpdatedInPlace, mentions};
 use crate::pass::{Exactness, Pass, PassContext};
 use crate::substitute::{Check, Resolved, resolve_casts};
 use relax_semantics::check::Phase;
@@ -33,10 +33,11 @@ pub static PASS: Pass = Pass {
 
 fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic> {
     let (mut names, mut fields, mut dims) = (0, 0, 0);
+    let updated = UpdatedInPlace::of(module);
     let result = map_functions(module, &mut |function| {
         let mut function = function.clone();
         dims += known_dims(&mut function, context);
-        let mut walk = Walk::of(module, &function, context);
+        let mut walk = Walk::of(&updated, &function, context);
         let mut body = function.lambda.body.clone().expect("invariant: only such are mapped");
         walk.body(&mut body, Place::Function);
         names += walk.names;
@@ -87,12 +88,15 @@ struct Walk<'a, 'c> {
 }
 
 impl<'a, 'c> Walk<'a, 'c> {
-    fn of(module: &Module, function: &'a Function, context: &'a mut PassContext<'c>) -> Self {
-        let updated = updated_in_place(module, function);
+    fn of(
+        updated: &UpdatedInPlace,
+        function: &'a Function,
+        context: &'a mut PassContext<'c>,
+    ) -> Self {
         Self {
             function,
             context,
-            updated,
+            updated: updated.variables(function),
             renamed: BTreeMap::new(),
             tuples: BTreeMap::new(),
             hidden: BTreeSet::new(),

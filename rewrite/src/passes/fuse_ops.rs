@@ -71,7 +71,7 @@ pub(super) fn grouped(
     });
     let programs = programs.collect();
     let mut traps = TrapAnalysis::new(module, context.checked);
-    let stops = Stops::new(module, context.checked, &programs, context.facts);
+    let stops = Stops::new(context.checked, &traps, &programs, context.facts);
     let mut calls = 0;
     let (result, made) = outlined(module, context.checked, &mut |function, rebuilt, outline| {
         let Some(body) = &mut rebuilt.lambda.body else { return };

@@ -105,14 +105,15 @@ impl Checked {
 
 /// Checks a module for a phase.
 pub fn check(module: &Module, facts: &mut dyn Facts, phase: Phase) -> Checked {
-    check_but(&BTreeMap::new(), module, facts, phase)
+    let found = found_in(&BTreeMap::new(), module, facts, phase);
+    found.with(module.clone(), phase)
 }
 
 /// As [`check`], for a module that was made of another one and declares the same meshes: a tensor program that was found
-/// well-formed there is so here, as nothing else around it matters to it.
+/// well-formed there is so here, as nothing else around it matters to it. A module with errors stays as it is.
 pub fn check_after(
     before: &Checked,
-    module: &Module,
+    module: Module,
     facts: &mut dyn Facts,
     phase: Phase,
 ) -> Checked {
@@ -121,15 +122,39 @@ pub fn check_after(
         Definition::Graph(_) => None,
     });
     let fine = if before.is_ok() { programs.collect() } else { BTreeMap::new() };
-    check_but(&fine, module, facts, phase)
+    let found = found_in(&fine, &module, facts, phase);
+    if found.diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
+        return found.with(module, Phase::P23);
+    }
+    found.with(module, phase)
 }
 
-fn check_but(
+/// What is found of a module.
+struct Found {
+    diagnostics: Vec<Diagnostic>,
+    obligations: Vec<Left>,
+    results: BTreeMap<Name, Annotation>,
+    annotations: BTreeMap<Name, Vec<Annotation>>,
+    casts: Vec<Cast>,
+    impure: BTreeSet<Name>,
+}
+
+impl Found {
+    /// With the module, in which annotations are written; from P2.3 on it has no use of them.
+    fn with(self, module: Module, phase: Phase) -> Checked {
+        let Self { diagnostics, obligations, results, annotations, casts, impure } = self;
+        let module = if phase < Phase::P23 { annotated(module, &annotations) } else { module };
+        let left = by_function(&obligations);
+        Checked { module, diagnostics, obligations, left, results, annotations, casts, impure }
+    }
+}
+
+fn found_in(
     fine: &BTreeMap<&Name, &TensorProgram>,
     module: &Module,
     facts: &mut dyn Facts,
     phase: Phase,
-) -> Checked {
+) -> Found {
     let mut diagnostics = phase::check(module, phase);
     diagnostics.extend(mesh::check(module));
     let mut results: BTreeMap<Name, Annotation> = BTreeMap::new();
@@ -172,11 +197,8 @@ fn check_but(
     diagnostics.extend(shards::check(module, &annotations, facts));
     diagnostics.extend(partial::check(module, &annotations));
     diagnostics.sort_by(in_order);
-    // What the virtual machine runs has no use of annotations.
-    let module = if phase < Phase::P23 { annotated(module, &annotations) } else { module.clone() };
     let impure = effects.into_impure();
-    let left = by_function(&obligations);
-    Checked { module, diagnostics, obligations, left, results, annotations, casts, impure }
+    Found { diagnostics, obligations, results, annotations, casts, impure }
 }
 
 fn in_order(a: &Diagnostic, b: &Diagnostic) -> Ordering {
@@ -196,8 +218,7 @@ fn by_function(obligations: &[Left]) -> BTreeMap<Name, LeftIn> {
 }
 
 /// The module with deduced annotations at every binding whose text can hold one.
-fn annotated(module: &Module, annotations: &BTreeMap<Name, Vec<Annotation>>) -> Module {
-    let mut module = module.clone();
+fn annotated(mut module: Module, annotations: &BTreeMap<Name, Vec<Annotation>>) -> Module {
     for definition in &mut module.definitions {
         let Definition::Graph(function) = definition else { continue };
         // Of two functions with one name, which is an error, only one is known here.

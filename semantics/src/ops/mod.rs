@@ -61,7 +61,7 @@ pub use traps::Traps;
 use crate::stop::Stop;
 use crate::value::Value;
 use relax_syntax::annotation::Annotation;
-use std::collections::BTreeMap;
+use relax_syntax::hash::WordMap;
 use std::sync::OnceLock;
 
 /// One operator of the graph level.
@@ -311,7 +311,7 @@ pub fn all() -> impl Iterator<Item = &'static Operator> {
 /// The row that a name means: full name, short name or alias.
 #[must_use]
 pub fn lookup(name: &str) -> Option<&'static Operator> {
-    static INDEX: OnceLock<BTreeMap<&'static str, &'static Operator>> = OnceLock::new();
+    static INDEX: OnceLock<WordMap<&'static str, &'static Operator>> = OnceLock::new();
     let index = INDEX.get_or_init(|| {
         let names = |row: &'static Operator| {
             [row.name, row.short_name()].into_iter().chain(row.aliases.iter().copied())
@@ -327,6 +327,7 @@ mod hostile;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeMap;
 
     #[test]
     fn names_are_unique() {

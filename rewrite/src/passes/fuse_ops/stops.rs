@@ -2,13 +2,13 @@
 
 use super::Programs;
 use crate::dims::always_evaluates;
-use crate::maybe_uninit::maybe_uninitialized;
 use crate::tir_call::TirCall;
+use crate::trap_free::TrapAnalysis;
 use relax_semantics::check::Checked;
 use relax_syntax::Name;
 use relax_syntax::dim::Dim;
 use relax_syntax::facts::Facts;
-use relax_syntax::ir::{Atom, Binding, Function, Module, VarId};
+use relax_syntax::ir::{Atom, Binding, Function, VarId};
 use relax_tir::analysis::traps::TrapFree;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,8 +21,8 @@ pub(super) struct Stops<'m> {
 
 impl<'m> Stops<'m> {
     pub(super) fn new(
-        module: &Module,
         checked: &'m Checked,
+        traps: &TrapAnalysis,
         programs: &'m Programs<'m>,
         facts: &mut dyn Facts,
     ) -> Self {
@@ -32,7 +32,7 @@ impl<'m> Stops<'m> {
             programs,
             totals: totals.collect(),
             checked,
-            maybe_uninit: maybe_uninitialized(module),
+            maybe_uninit: traps.maybe_uninitialized().clone(),
         }
     }
 
