@@ -1,8 +1,12 @@
 //! Test cases and findings: one program under test, and the property that it violates.
 
 use relax_program::frontend::Program;
+use relax_rewrite::pass::Exactness;
+use relax_symbolic::Prover;
 use relax_syntax::ir::Module;
 use relax_syntax::span::Source;
+use std::cell::{OnceCell, RefCell};
+use std::rc::Rc;
 
 /// A program that the checker accepts.
 pub struct Case {
@@ -14,6 +18,17 @@ pub struct Case {
     pub checked: Module,
     /// Of random dims and inputs.
     pub seed: u64,
+    /// Answers the passes' questions on dims, and keeps the answers for all that is made of the program. No answer depends
+    /// on earlier questions.
+    prover: RefCell<Prover>,
+    /// The program at the end of the exact pipeline for processors, which several oracles compare.
+    pub(crate) lowered: OnceCell<Result<Rc<Lowered>, Finding>>,
+}
+
+/// A module at the end of a pipeline, and how exactly the passes that changed it keep values.
+pub(crate) struct Lowered {
+    pub(crate) module: Module,
+    pub(crate) exactness: Exactness,
 }
 
 /// What does not hold.
@@ -36,7 +51,23 @@ impl Case {
         if program.has_errors() {
             return None;
         }
-        Some(Self { source: program.source, raw, checked: program.module, seed })
+        let (source, checked) = (program.source, program.module);
+        Some(Self {
+            source,
+            raw,
+            checked,
+            seed,
+            prover: RefCell::default(),
+            lowered: OnceCell::new(),
+        })
+    }
+
+    /// Work that asks the prover. It is a new one after work that fails or panics, which may leave facts in its scope.
+    pub(crate) fn ask<T, E>(&self, work: impl FnOnce(&mut Prover) -> Result<T, E>) -> Result<T, E> {
+        let mut prover = self.prover.take();
+        let done = work(&mut prover)?;
+        self.prover.replace(prover);
+        Ok(done)
     }
 }
 

@@ -22,7 +22,9 @@ const CLAIMS: usize = 24;
 const NUMBERS: [i64; 10] = [0, 1, 2, 3, 4, 5, 7, 8, 16, 33];
 
 pub(super) fn hold(case: &Case, statistics: &mut Statistics) -> Result<(), Finding> {
-    let results = check(&case.checked, &mut Prover::new(), Phase::Surface).results;
+    let checked =
+        case.ask(|prover| Ok::<_, Finding>(check(&case.checked, prover, Phase::Surface)))?;
+    let results = checked.results;
     for function in case.checked.functions() {
         if let Some(result) = results.get(&function.name) {
             for index in 0..CALLS {

@@ -13,7 +13,9 @@ use relax_program::compare::Relation;
 use relax_program::frontend;
 use relax_program::reals::largest_magnitude;
 use relax_program::rounding::{Precision, Rounding, compare_rounded, perturbed_value};
-use relax_reference::{Printed, register, stop_to_semantics, to_machine, to_semantics};
+use relax_reference::{
+    Printed, ReferenceKernels, register, stop_to_semantics, to_machine, to_semantics,
+};
 use relax_rewrite::pass::Device;
 use relax_rewrite::verify::{compare_values, relation_of_rounded};
 use relax_runtime as machine;
@@ -35,13 +37,13 @@ pub(super) fn hold(
     device: Device,
     statistics: &mut Statistics,
 ) -> Result<(), Finding> {
-    let way = passes::down(Device::Cpu);
-    let (lowered, _) = passes::transformed(&case.checked, &way, statistics)?;
+    let lowered = passes::lowered(case, statistics)?;
+    let lowered = &lowered.module;
     let numerics = match device {
         Device::Cpu if !case.seed.is_multiple_of(2) => Numerics::Reassociated,
         _ => Numerics::Exact,
     };
-    let loaded = load(case, &lowered, (device, numerics));
+    let loaded = load(case, lowered, (device, numerics));
     let module = match loaded {
         Ok(module) => module,
         Err(Refusal::Unsupported) => {
@@ -53,7 +55,7 @@ pub(super) fn hold(
         }
     };
     // Functions of the C library are right within a unit, and so are the interpreter's: what comes of both is not alike.
-    let alike = device == Device::Interp || kernels(&lowered).into_iter().all(is_bit_exact);
+    let alike = device == Device::Interp || kernels(lowered).into_iter().all(is_bit_exact);
     let relation = if alike { Relation::Equal } else { relation_of_rounded(&case.checked) };
     let compared = match numerics {
         Numerics::Exact => Compared::As(relation),
@@ -61,7 +63,7 @@ pub(super) fn hold(
     };
     for function in case.checked.functions() {
         for index in 0..CALLS {
-            call(case, (&lowered, &module, compared), function, index, statistics)?;
+            call(case, (lowered, &module, compared), function, index, statistics)?;
         }
     }
     Ok(())
@@ -182,28 +184,42 @@ fn load(
 ) -> Result<machine::Module, Refusal> {
     let externals = BTreeMap::new();
     let around = Around { externals: &externals, source: &case.source, signatures: &case.checked };
-    let broken = |why: String| Refusal::Broken(why);
-    let target = match (device, toolchain()) {
-        (Device::Cpu, Some(toolchain)) => Target::of(device, numerics).by(toolchain.clone()),
-        _ => {
-            let image = lower_program(lowered, &around).map_err(|_| Refusal::Unsupported)?;
-            let read = Image::from_bytes(&image.to_bytes());
-            if read.map_err(|error| broken(error.to_string()))? != image {
-                return Err(broken("the file does not read back".to_owned()));
-            }
-            Target::of(Device::Interp, numerics)
+    let mut module = match (device, toolchain()) {
+        (Device::Cpu, Some(toolchain)) => {
+            let target = Target::of(device, numerics).by(toolchain.clone());
+            compiled(&Lowered::from(lowered.clone()), &around, &target)?
         }
+        _ => interpreted(lowered, &around)?,
     };
-    let lowered = Lowered::from(lowered.clone());
+    register(&mut module, &Limits::default(), &Printed::default()).map_err(Refusal::Broken)?;
+    Ok(module)
+}
+
+fn compiled(
+    lowered: &Lowered,
+    around: &Around<'_>,
+    target: &Target,
+) -> Result<machine::Module, Refusal> {
     let linked = backend(target.device).open();
-    let linked = linked.and_then(|device| device.link(&lowered, &around, &target));
+    let linked = linked.and_then(|device| device.link(lowered, around, target));
     let linked = linked.map_err(|error| match error {
-        CompileError::Build(BuildError::Compiler(error)) => broken(error.to_string()),
+        CompileError::Build(BuildError::Compiler(error)) => Refusal::Broken(error.to_string()),
         CompileError::Build(_) => Refusal::Unsupported,
-        error => broken(error.to_string()),
+        error => Refusal::Broken(error.to_string()),
     })?;
     let module = linked.load(machine::Limits::default());
-    let mut module = module.map_err(|error| broken(error.to_string()))?;
-    register(&mut module, &Limits::default(), &Printed::default()).map_err(broken)?;
-    Ok(module)
+    module.map_err(|error| Refusal::Broken(error.to_string()))
+}
+
+/// What a module file says, with kernels in the interpreter.
+fn interpreted(lowered: &Module, around: &Around<'_>) -> Result<machine::Module, Refusal> {
+    let image = lower_program(lowered, around).map_err(|_| Refusal::Unsupported)?;
+    let read = Image::from_bytes(&image.to_bytes());
+    let read = read.map_err(|error| Refusal::Broken(error.to_string()))?;
+    if read != image {
+        return Err(Refusal::Broken("the file does not read back".to_owned()));
+    }
+    let kernels = ReferenceKernels::new(kernels(lowered), Limits::default());
+    let kernels = Box::new(kernels.map_err(Refusal::Broken)?);
+    machine::Module::new(read, kernels).map_err(|error| Refusal::Broken(error.to_string()))
 }

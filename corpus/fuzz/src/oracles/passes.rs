@@ -2,7 +2,7 @@
 //! whole pipeline is checked first, which is quick. Where it differs, and for some programs always, each pass is
 //! checked by itself, which names the wrong one.
 
-use crate::case::{Case, Finding};
+use crate::case::{Case, Finding, Lowered};
 use crate::session::Statistics;
 use crate::times::Work;
 use relax_driver::{Target, pipeline};
@@ -14,9 +14,9 @@ use relax_rewrite::precision::coarsened;
 use relax_rewrite::verify::{Effort, Remembered, verify_again};
 use relax_runtime::program::Numerics;
 use relax_semantics::check::Phase;
-use relax_symbolic::Prover;
 use relax_syntax::ir::Module;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 /// Routes that passes are asked for by name.
 const NAMED: &[&str] = &[
@@ -93,16 +93,15 @@ pub(super) fn hold(case: &Case, statistics: &mut Statistics) -> Result<(), Findi
         None => Some(down_freely()),
     };
     let mut held = Held { case, statistics, remembered: Remembered::default() };
-    for way in [Some(down(Device::Cpu)), other].into_iter().flatten() {
-        if case.seed.is_multiple_of(CLOSELY) {
-            held.closely(&way)?;
-        } else if held.whole(&way).is_err() {
-            held.closely(&way)?;
-            // Only all of them together differ.
-            held.whole(&way)?;
-        }
+    if case.seed.is_multiple_of(CLOSELY) {
+        held.closely(&down(Device::Cpu))?;
+        return other.map_or(Ok(()), |way| held.closely(&way));
     }
-    Ok(())
+    let on_processor = lowered(case, held.statistics);
+    held.on_the_way(&down(Device::Cpu), on_processor)?;
+    let Some(way) = other else { return Ok(()) };
+    let lowered = transformed(case, &case.checked, &way, held.statistics);
+    held.on_the_way(&way, lowered.map(Rc::new))
 }
 
 /// A program and its outcome: it is run once for all comparisons.
@@ -113,16 +112,27 @@ struct Held<'a> {
 }
 
 impl Held<'_> {
-    fn whole(&mut self, way: &Way) -> Result<(), Finding> {
-        let (after, exactness) = transformed(&self.case.checked, way, self.statistics)?;
-        self.against(&after, exactness)
-            .map_err(|difference| Finding::new("pipeline", difference, &way.command))
+    /// What comes out at the end; after each pass too where that differs, which names the wrong one.
+    fn on_the_way(
+        &mut self,
+        way: &Way,
+        lowered: Result<Rc<Lowered>, Finding>,
+    ) -> Result<(), Finding> {
+        let whole = lowered.and_then(|lowered| {
+            self.against(&lowered.module, lowered.exactness)
+                .map_err(|difference| Finding::new("pipeline", difference, &way.command))
+        });
+        let Err(finding) = whole else { return Ok(()) };
+        self.closely(way)?;
+        // Only all of them together differ.
+        Err(finding)
     }
 
     fn closely(&mut self, way: &Way) -> Result<(), Finding> {
         let input = &self.case.checked;
+        let case = self.case;
         let mut watch = Closely { held: self, exactness: Exactness::Exact };
-        run(input, &way.route, &way.settings, &mut Prover::new(), &mut watch)
+        case.ask(|prover| run(input, &way.route, &way.settings, prover, &mut watch))
             .map(|_| ())
             .map_err(|failed| of_failure(failed, way))
     }
@@ -168,17 +178,28 @@ impl Watch for Noted<'_> {
     }
 }
 
-/// What comes out at the end of a way.
+/// The program of a case at the end of the exact pipeline for processors. The first oracle that asks transforms it.
+pub(super) fn lowered(case: &Case, statistics: &mut Statistics) -> Result<Rc<Lowered>, Finding> {
+    let transform = || {
+        let lowered = transformed(case, &case.checked, &down(Device::Cpu), statistics);
+        lowered.map(Rc::new)
+    };
+    case.lowered.get_or_init(transform).clone()
+}
+
+/// What comes out at the end of a way, of the program of a case or of one that means the same.
 pub(super) fn transformed(
+    case: &Case,
     input: &Module,
     way: &Way,
     statistics: &mut Statistics,
-) -> Result<(Module, Exactness), Finding> {
+) -> Result<Lowered, Finding> {
     let since = statistics.times.now();
     let mut noted = Noted { statistics, exactness: Exactness::Exact, since };
-    let after = run(input, &way.route, &way.settings, &mut Prover::new(), &mut noted);
+    let after = case.ask(|prover| run(input, &way.route, &way.settings, prover, &mut noted));
     let exactness = noted.exactness;
-    Ok((after.map_err(|failed| of_failure(failed, way))?, exactness))
+    let module = after.map_err(|failed| of_failure(failed, way))?;
+    Ok(Lowered { module, exactness })
 }
 
 /// Holds the module after each pass against the input.
@@ -198,7 +219,10 @@ impl Watch for Closely<'_, '_> {
         print_and_parse(applied.after)?;
         // From P2.3 on annotations are code.
         if applied.pass.to < Phase::P23 {
-            coarsened(applied.before, applied.after, &mut Prover::new()).map_or(Ok(()), Err)?;
+            let case = self.held.case;
+            case.ask(|prover| {
+                coarsened(applied.before, applied.after, prover).map_or(Ok(()), Err)
+            })?;
         }
         self.exactness = self.exactness.then(applied.pass.exactness);
         self.held.against(applied.after, self.exactness)
@@ -218,4 +242,45 @@ fn of_failure(failed: Failed, way: &Way) -> Finding {
         Failed::Stopped { pass, why } => (pass.to_owned(), why),
     };
     Finding::new(kind, why, &way.command)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{down_freely, lowered, transformed};
+    use crate::case::Case;
+    use crate::oracles::Oracle;
+    use crate::session::Statistics;
+    use relax_program::frontend::print;
+    use relax_syntax::dim::Dim;
+    use relax_syntax::facts::{Answer, Claim, Facts, Relation};
+    use std::convert::Infallible;
+
+    /// What is made of a program does not depend on what its prover was asked before, and no fact stays behind.
+    #[test]
+    fn a_shared_prover_answers_as_a_new_one() {
+        let mut changed = 0;
+        for seed in 0..12 {
+            let text = Oracle::Passes.program(seed);
+            let freely = |others_first: bool| {
+                let case = Case::read(&text, seed)?;
+                let mut statistics = Statistics::default();
+                if others_first {
+                    lowered(&case, &mut statistics).ok()?;
+                }
+                let made = transformed(&case, &case.checked, &down_freely(), &mut statistics);
+                let made = print(&made.ok()?.module);
+                for name in case.checked.functions().flat_map(|function| &function.dims) {
+                    let natural =
+                        Claim::new(Dim::Int(0), Relation::AtMost, Dim::Var(name.name.clone()));
+                    let answer = case.ask(|prover| Ok::<_, Infallible>(prover.decide(&natural)));
+                    assert!(matches!(answer, Ok(Answer::Refuted(_))), "{natural:?}: {answer:?}");
+                }
+                Some(made)
+            };
+            let alone = freely(false);
+            changed += usize::from(alone.is_some());
+            assert_eq!(alone, freely(true), "seed {seed}");
+        }
+        assert!(changed > 8, "{changed}");
+    }
 }

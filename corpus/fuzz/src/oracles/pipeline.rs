@@ -12,6 +12,7 @@ use relax_rewrite::pass::Device;
 use relax_rewrite::verify::{compare_printed, compare_values, relation_of};
 use relax_semantics::stop::Stop;
 use relax_semantics::value::Value;
+use std::rc::Rc;
 
 /// Kinds of inputs, one of which a program is called with.
 const KINDS: u64 = 6;
@@ -19,15 +20,20 @@ const KINDS: u64 = 6;
 pub(super) fn hold(case: &Case, statistics: &mut Statistics) -> Result<(), Finding> {
     // One in three goes down as `relax build` does.
     let freely = (case.seed / KINDS).is_multiple_of(3);
-    let way = if freely { passes::down_freely() } else { passes::down(Device::Cpu) };
-    let (lowered, exactness) = passes::transformed(&case.checked, &way, statistics)?;
-    let relation = relation_of(exactness, &case.checked);
+    let (way, lowered) = if freely {
+        let way = passes::down_freely();
+        let lowered = passes::transformed(case, &case.checked, &way, statistics)?;
+        (way, Rc::new(lowered))
+    } else {
+        (passes::down(Device::Cpu), passes::lowered(case, statistics)?)
+    };
+    let relation = relation_of(lowered.exactness, &case.checked);
     let index = usize::try_from(case.seed % KINDS).unwrap_or(0);
     let start = statistics.times.now();
     for function in case.checked.functions() {
         let Some((dims, arguments)) = drawn(case, function, index, statistics) else { continue };
         let want = run(&case.checked, &function.name, arguments.clone(), &options());
-        let got = run(&lowered, &function.name, arguments.clone(), &options());
+        let got = run(&lowered.module, &function.name, arguments.clone(), &options());
         alike(relation, &arguments, (&want, &got), statistics).map_err(|why| {
             let why = format!("`{}` at {dims:?}, case {index}: {why}", function.name);
             Finding::new("pipeline", why, way.command())

@@ -20,7 +20,6 @@ use relax_sharding::layout::declared_meshes;
 use relax_sharding::lower::lower;
 use relax_sharding::propagate::{Plan, Step, propagate};
 use relax_sharding::run::run as run_on_ranks;
-use relax_symbolic::Prover;
 use relax_syntax::Name;
 use relax_syntax::annotation::{Placement, Reduction};
 use relax_syntax::dtype::DType;
@@ -50,18 +49,20 @@ pub(super) fn hold(case: &Case, statistics: &mut Statistics) -> Result<(), Findi
         return Ok(());
     }
     for function in case.checked.functions() {
-        let Ok(module) = inlined(&case.checked, &function.name, &mut Prover::new()) else {
+        let inlined = case.ask(|prover| inlined(&case.checked, &function.name, prover));
+        let Ok(module) = inlined else {
             statistics.unsupported += 1;
             continue;
         };
         let Some(function) = module.function(&function.name) else { continue };
         let since = statistics.times.now();
         let sizes = sizes(case, function);
-        let Ok(plan) = propagate(&module, function, &sizes, &mut Prover::new()) else {
+        let plan = case.ask(|prover| propagate(&module, function, &sizes, prover));
+        let Ok(plan) = plan else {
             statistics.unsupported += 1;
             continue;
         };
-        let local = local_program(&module, function, &plan)?;
+        let local = local_program(case, &module, function, &plan)?;
         statistics.times.spent(Work::Transform, since);
         statistics.coverage.note(&local);
         let sharded = Sharded { case, module: &module, function, plan, local };
@@ -82,8 +83,13 @@ fn sizes(case: &Case, function: &Function) -> BTreeMap<Name, i64> {
 }
 
 /// The local program, well-formed and as its text reads back.
-fn local_program(module: &Module, function: &Function, plan: &Plan) -> Result<Module, Finding> {
-    let local = lower(module, function, plan, &mut Prover::new());
+fn local_program(
+    case: &Case,
+    module: &Module,
+    function: &Function,
+    plan: &Plan,
+) -> Result<Module, Finding> {
+    let local = case.ask(|prover| Ok::<_, Finding>(lower(module, function, plan, prover)))?;
     let wrong = |why: String| {
         let text = print(&local);
         Finding::new("local program", format!("`{}`: {why}\n{text}", function.name), COMMAND)
@@ -238,9 +244,11 @@ impl Sharded<'_> {
         let Some(function) = program.module.function(name) else {
             return Err(wrong("it is gone".to_owned()));
         };
-        let again = propagate(&program.module, function, sizes, &mut Prover::new())
+        let again = self
+            .case
+            .ask(|prover| propagate(&program.module, function, sizes, prover))
             .map_err(|refused| wrong(format!("it is refused: {}", refused.message)))?;
-        let (own, other) = (cost(&self.plan), cost(&again));
+        let (own, other) = (self.cost(&self.plan)?, self.cost(&again)?);
         if other > own && !self.plan.is_truncated {
             return Err(wrong(format!("it moves {own:?} bytes, and then {other:?}")));
         }
@@ -255,12 +263,12 @@ impl Sharded<'_> {
             _ => Err(wrong("only one of both gives a value".to_owned())),
         }
     }
-}
 
-/// The bytes that are moved at the sizes at which costs were compared, where they are known.
-fn cost(plan: &Plan) -> Option<i64> {
-    let bytes = plan.bytes(&mut Prover::new());
-    bytes.eval(&|name| plan.samples.get(name).copied()).ok()
+    /// The bytes that are moved at the sizes at which costs were compared, where they are known.
+    fn cost(&self, plan: &Plan) -> Result<Option<i64>, Finding> {
+        let bytes = self.case.ask(|prover| Ok::<_, Finding>(plan.bytes(prover)))?;
+        Ok(bytes.eval(&|name| plan.samples.get(name).copied()).ok())
+    }
 }
 
 /// Whether some value is a term of a sum.

@@ -17,6 +17,7 @@ use relax_semantics::stop::Stop;
 use relax_semantics::value::Value;
 use relax_syntax::Name;
 use relax_syntax::dim::Dim;
+use relax_syntax::ir::references::reached_from;
 use relax_syntax::ir::{Definition, Function, Module};
 use relax_syntax::span::Source;
 use std::collections::{BTreeMap, BTreeSet};
@@ -54,12 +55,13 @@ fn renamed(case: &Case, statistics: &mut Statistics) -> Result<(), Finding> {
         return Err(finding(format!("with other names: {}\n{text}", first.message)));
     }
     let way = passes::down(Device::Cpu);
-    let (lowered, exactness) =
-        passes::transformed(&program.module, &way, statistics).map_err(|found| {
+    let lowered =
+        passes::transformed(case, &program.module, &way, statistics).map_err(|found| {
             finding(format!("with other names: {}: {}\n{text}", found.kind, found.why))
         })?;
     let effort = Effort { cases: 4, seed: case.seed };
-    let tally = verify(&program.module, &lowered, exactness, effort, &BTreeMap::new())
+    let (before, after) = (&program.module, &lowered.module);
+    let tally = verify(before, after, lowered.exactness, effort, &BTreeMap::new())
         .map_err(|difference| finding(format!("with other names: {difference}\n{text}")))?;
     statistics.add(&tally);
     Ok(())
@@ -80,10 +82,10 @@ fn in_another_order(case: &Case, statistics: &mut Statistics) -> Result<(), Find
         return Err(finding(format!("in another order: {}", first.message)));
     }
     let way = passes::down(Device::Cpu);
-    let (lowered, exactness) = passes::transformed(&program.module, &way, statistics)
+    let lowered = passes::transformed(case, &program.module, &way, statistics)
         .map_err(|found| finding(format!("in another order: {}: {}", found.kind, found.why)))?;
-    let sides =
-        [(&program.module, Relation::Equal), (&lowered, relation_of(exactness, &program.module))];
+    let relation = relation_of(lowered.exactness, &program.module);
+    let sides = [(&program.module, Relation::Equal), (&lowered.module, relation)];
     for function in case.raw.functions() {
         for index in 0..ORDERED {
             let Some((_, arguments)) = drawn(case, function, index, statistics) else { break };
@@ -178,19 +180,23 @@ fn specialized(
         };
     }
     let way = passes::down(Device::Cpu);
-    let (lowered, exactness) = match passes::transformed(&part, &way, statistics) {
+    let lowered = match passes::transformed(case, &part, &way, statistics) {
         Ok(lowered) => lowered,
         Err(found) => return finding(format!("{}: {}", found.kind, found.why)),
     };
-    let got = run(&lowered, &function.name, arguments.clone(), &options()).result;
-    alike(relation_of(exactness, &part), &arguments, (want, got), statistics).or_else(finding)
+    let got = run(&lowered.module, &function.name, arguments.clone(), &options()).result;
+    alike(relation_of(lowered.exactness, &part), &arguments, (want, got), statistics)
+        .or_else(finding)
 }
 
-/// A module with numbers for the dims of one function.
+/// The part of a module that one function reaches, with numbers for its dims. Nothing else is called, and the other
+/// twins have it.
 fn at(module: &Module, name: &Name, dims: &Dims) -> Module {
     let values: BTreeMap<Name, Dim> =
         dims.iter().map(|(name, &value)| (name.clone(), Dim::Int(value))).collect();
+    let reached = reached_from(module, vec![name.clone()]);
     let mut twin = module.clone();
+    twin.definitions.retain(|definition| reached.contains(definition.name()));
     for definition in &mut twin.definitions {
         if let Definition::Graph(function) = definition
             && function.name == *name
