@@ -8,7 +8,7 @@ use crate::exit::{Exit, Failure, Outcome};
 use crate::files::write_whole;
 use crate::report::{Finding, show};
 use crate::terminal::Terminal;
-use relax_fuzz::{Found, Oracle, Plan, Statistics, run, shrink};
+use relax_fuzz::{Found, Oracle, Plan, Share, Statistics, run, shrink};
 use relax_rewrite::pass::Device;
 use relax_syntax::span::Source;
 use serde_json::json;
@@ -46,6 +46,9 @@ pub(super) fn fuzz(args: &FuzzArgs, terminal: &mut Terminal) -> Outcome {
             terminal.result(&format!("{statistics}\n"))?;
             let rate = statistics.programs as f64 / seconds.max(1e-9);
             terminal.note(&format!("{rate:.0} programs a second"));
+            for (oracle, share) in &statistics.by_oracle {
+                terminal.note(&share_text(*oracle, *share));
+            }
             terminal.detail(&statistics.times.account(statistics.programs, seconds));
             terminal.result(&format!("{verdict}\n"))?;
         }
@@ -101,7 +104,23 @@ fn summary(statistics: &Statistics, verdict: &str, paths: &[String]) -> serde_js
         "without_inputs": statistics.unfit,
         "twins_refused": statistics.rejected,
         "operators_never_seen": statistics.coverage.missing().len(),
+        "oracles": statistics.by_oracle.iter().map(|(oracle, share)| json!({
+            "oracle": oracle.name(),
+            "programs": share.programs,
+            "programs_compared": share.compared,
+            "seconds": share.nanoseconds as f64 / 1e9,
+            "programs_a_second": share.rate(),
+        })).collect::<Vec<_>>(),
     })
+}
+
+/// `twins: 197 programs, 195 of them compared, 3.1 s, 64 programs a second`
+fn share_text(oracle: Oracle, share: Share) -> String {
+    let Share { programs, compared, nanoseconds } = share;
+    let (seconds, rate) = (nanoseconds as f64 / 1e9, share.rate().unwrap_or_default());
+    format!(
+        "{oracle}: {programs} programs, {compared} of them compared, {seconds:.1} s, {rate:.0} programs a second"
+    )
 }
 
 /// Since some start.
@@ -170,6 +189,26 @@ fn noted(path: &Path, found: &Found, terminal: &mut Terminal) {
 mod tests {
     use super::*;
     use crate::args::command;
+
+    #[test]
+    fn an_oracle_tells_what_it_compared_and_how_quickly() {
+        let share = Share { programs: 3, compared: 2, nanoseconds: 1_500_000_000 };
+        assert_eq!(
+            share_text(Oracle::Vm, share),
+            "vm: 3 programs, 2 of them compared, 1.5 s, 2 programs a second"
+        );
+        let statistics =
+            Statistics { by_oracle: [(Oracle::Vm, share)].into(), ..Statistics::default() };
+        let told = &summary(&statistics, "nothing found", &[])["oracles"];
+        let expected = json!([{
+            "oracle": "vm",
+            "programs": 3,
+            "programs_compared": 2,
+            "seconds": 1.5,
+            "programs_a_second": 2.0,
+        }]);
+        assert_eq!(*told, expected);
+    }
 
     /// A finding as a log for continuous integration has it.
     fn log_of(format: &str) -> String {

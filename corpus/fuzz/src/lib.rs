@@ -11,6 +11,6 @@ mod times;
 pub use case::{Case, Finding};
 pub use coverage::Coverage;
 pub use oracles::Oracle;
-pub use session::{Found, Plan, Replayed, Statistics, replay, run, try_one};
+pub use session::{Found, Plan, Replayed, Share, Statistics, replay, run, try_one};
 pub use shrink::shrink;
 pub use times::Times;

@@ -48,9 +48,23 @@ pub struct Statistics {
     pub coverage: Coverage,
     /// Where the time went, if there is a clock.
     pub times: Times,
+    /// What became of the programs by oracle, in the order of [`Oracle::ALL`].
+    pub by_oracle: BTreeMap<Oracle, Share>,
     traps: BTreeMap<String, u64>,
     /// Seeds that programs were made of.
     seeds: u64,
+}
+
+/// What one oracle had to do with the programs that the checker accepted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Share {
+    /// Those that it was asked about.
+    pub programs: u64,
+    /// Those of which it compared at least one value.
+    pub compared: u64,
+    /// Nanoseconds, if there is a clock: without making and reading programs, which all oracles share. What several need
+    /// is counted for the first.
+    pub nanoseconds: u64,
 }
 
 /// A finding, and what it was found with.
@@ -131,7 +145,14 @@ pub fn try_one(
     backend: Device,
     statistics: &mut Statistics,
 ) -> Result<(), Finding> {
-    match guarded(|| oracle.hold(case, backend, statistics)) {
+    let (start, compared) = (statistics.times.now(), statistics.compared);
+    let held = guarded(|| oracle.hold(case, backend, statistics));
+    let nanoseconds = statistics.times.now().saturating_sub(start);
+    let share = statistics.by_oracle.entry(oracle).or_default();
+    share.programs += 1;
+    share.compared += u64::from(statistics.compared > compared);
+    share.nanoseconds += nanoseconds;
+    match held {
         Ok(held) => held,
         Err(why) => Err(Finding::new("panic", why, "opt FILE --to P2.3 --verify -o OUT.rx")),
     }
@@ -173,6 +194,14 @@ fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, String> {
         let text = text.or_else(|| payload.downcast_ref::<&str>().map(|text| (*text).to_owned()));
         format!("a panic: {}", text.unwrap_or_default())
     })
+}
+
+impl Share {
+    /// Programs a second of the oracle's own time; `None` without a clock.
+    #[must_use]
+    pub fn rate(&self) -> Option<f64> {
+        (self.nanoseconds > 0).then(|| self.programs as f64 * 1e9 / self.nanoseconds as f64)
+    }
 }
 
 impl Statistics {

@@ -42,6 +42,12 @@ fn programs_of_a_fixed_seed_hold() {
     nothing(&found);
     assert!(statistics.compared > 20 * PROGRAMS, "{statistics}");
     assert!(statistics.refused * 10 < PROGRAMS, "{statistics}");
+    for oracle in Oracle::ALL {
+        let share = statistics.by_oracle.get(&oracle).copied().unwrap_or_default();
+        assert!(share.programs <= PROGRAMS && share.programs * 10 > PROGRAMS * 8, "{share:?}");
+        assert!(share.compared * 10 >= share.programs * 8, "{oracle}: {share:?}");
+        assert_eq!(share.rate(), None, "there is no clock here");
+    }
 }
 
 #[test]
@@ -72,6 +78,28 @@ fn a_seed_gives_the_same_program_and_the_same_counts() {
         })
     };
     assert_eq!(counts(), counts());
+}
+
+/// What oracles share, a transformed program and a prover, changes nothing that one of them sees.
+#[test]
+fn oracles_find_together_what_each_finds_alone() {
+    let counts = |oracles: &'static [Oracle]| {
+        on_stack(move || {
+            let mut statistics = Statistics::default();
+            let plan = Plan { oracles: oracles.to_vec(), ..plan(70) };
+            nothing(&run(&plan, &mut |programs| programs < 4, &mut statistics));
+            let Statistics { compared, trapped, exhausted, unsupported, .. } = statistics;
+            (statistics.by_oracle, [compared, trapped, exhausted, unsupported])
+        })
+    };
+    let (together, sums) = counts(&Oracle::ALL);
+    let alone = Oracle::ALL.each_ref().map(|oracle| counts(std::slice::from_ref(oracle)));
+    for (shares, _) in &alone {
+        shares.iter().for_each(|(oracle, share)| assert_eq!(together[oracle], *share, "{oracle}"));
+    }
+    for (at, sum) in sums.iter().enumerate() {
+        assert_eq!(*sum, alone.iter().map(|(_, counts)| counts[at]).sum::<u64>());
+    }
 }
 
 /// Operators that only lowering makes are reached by the passes, in the test of the fixed seed.
