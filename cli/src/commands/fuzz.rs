@@ -197,8 +197,8 @@ mod tests {
             share_text(Oracle::Vm, share),
             "vm: 3 programs, 2 of them compared, 1.5 s, 2 programs a second"
         );
-        let statistics =
-            Statistics { by_oracle: [(Oracle::Vm, share)].into(), ..Statistics::default() };
+        let mut statistics = Statistics::default();
+        statistics.by_oracle.insert(Oracle::Vm, share);
         let told = &summary(&statistics, "nothing found", &[])["oracles"];
         let expected = json!([{
             "oracle": "vm",
