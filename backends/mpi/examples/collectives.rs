@@ -43,7 +43,7 @@ fn timed<R>(times: &mut Vec<Duration>, call: impl FnOnce() -> R) {
 }
 
 /// Page faults of this process that took no file, so far; 0 where the system does not tell.
-fn faults() -> u64 {
+fn faults() -> usize {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     // The name in parentheses may have spaces.
     let fields = stat.rsplit(") ").next().unwrap_or_default();
@@ -51,10 +51,10 @@ fn faults() -> u64 {
 }
 
 /// Page faults a call.
-fn faults_of(calls: usize, mut call: impl FnMut()) -> f64 {
+fn faults_of(calls: usize, mut call: impl FnMut()) -> usize {
     let before = faults();
     (0..calls).for_each(|_| call());
-    (faults() - before) as f64 / calls as f64
+    (faults() - before + calls / 2) / calls
 }
 
 fn measure(processes: &Processes, calls: usize, pair: Pair<'_>) {
@@ -75,7 +75,7 @@ fn measure(processes: &Processes, calls: usize, pair: Pair<'_>) {
     if processes.rank() == 0 {
         let each = |of: fn(&Counts) -> usize| (of(&after) - of(&before)) / (calls + WARM);
         println!(
-            "{}: ours {ours:.0} us; MPI {own:.0} us, ratio {:.2}; MPI into new memory {own_new:.0} us, ratio {:.2}; a rank sends {} bytes in {} messages and {} notices, and copies {} bytes; page faults a call: {:.0}, {:.0} and {:.0}",
+            "{}: ours {ours:.0} us; MPI {own:.0} us, ratio {:.2}; MPI into new memory {own_new:.0} us, ratio {:.2}; a rank sends {} bytes in {} messages and {} notices, and copies {} bytes; page faults a call: {}, {} and {}",
             pair.name,
             ours / own,
             ours / own_new,

@@ -16,7 +16,6 @@ use relax_program::externals::constants;
 use relax_program::frontend::print;
 use relax_sharding::Sharded;
 use relax_sharding::signature::signature;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub(super) fn build(
@@ -44,7 +43,7 @@ pub(super) fn build(
     // Parameters stay parameters: each rank has other parts of them.
     let weights = open(args.params.as_deref())?;
     let externals = weights.map(|weights| constants(&module, &weights)).transpose();
-    let params = Arc::new(externals.map_err(Failure::usage)?.unwrap_or_else(BTreeMap::new));
+    let params = Arc::new(externals.map_err(Failure::usage)?.unwrap_or_default());
     let activations = args.activations.with(args.numerics)?;
     let bound = Bound { params, binds: false, activations: activations.into() };
     let target = target(args, terminal)?;
