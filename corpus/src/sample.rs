@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// The commits whose files are new, as an option of `git log`.
-const RECENT_COMMITS: &str = "-40";
+/// The question for the files of the last commits, which are new.
+const RECENT_COMMITS: &str = "log -40 --name-only --format= --relative -- .";
 
 /// Every `stride`-th item from `offset` on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,11 +84,12 @@ fn key() -> &'static str {
 }
 
 fn commit() -> String {
-    git(&["rev-parse", "HEAD"]).trim().to_owned()
+    git("rev-parse HEAD").trim().to_owned()
 }
 
-/// What git says of the repository of this crate; nothing outside of one.
-fn git(arguments: &[&str]) -> String {
+/// What git says of the repository of this crate; nothing outside of one. Arguments have no spaces.
+fn git(arguments: &str) -> String {
+    let arguments = arguments.split(' ');
     let said = Command::new("git").args(arguments).current_dir(env!("CARGO_MANIFEST_DIR")).output();
     let said = said.ok().filter(|output| output.status.success());
     said.and_then(|output| String::from_utf8(output.stdout).ok()).unwrap_or_default()
@@ -98,9 +99,8 @@ fn git(arguments: &[&str]) -> String {
 fn is_recent(path: &Path) -> bool {
     static RECENT: OnceLock<BTreeSet<PathBuf>> = OnceLock::new();
     let recent = RECENT.get_or_init(|| {
-        let committed =
-            git(&["log", RECENT_COMMITS, "--name-only", "--format=", "--relative", "--", "."]);
-        let edited = git(&["diff", "HEAD", "--name-only", "--relative", "--", "."]);
+        let committed = git(RECENT_COMMITS);
+        let edited = git("diff HEAD --name-only --relative -- .");
         let of_crate = |name: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join(name).canonicalize();
         committed.lines().chain(edited.lines()).filter_map(|name| of_crate(name).ok()).collect()
     });
@@ -146,17 +146,7 @@ mod tests {
 
     #[test]
     fn what_the_last_commits_changed_is_taken() {
-        let changed = [
-            "log",
-            "-1",
-            "--diff-filter=AM",
-            "--name-only",
-            "--format=",
-            "--relative",
-            "--",
-            "*.rx",
-        ];
-        let said = git(&changed);
+        let said = git("log -1 --diff-filter=AM --name-only --format= --relative -- *.rx");
         let Some(name) = said.lines().next() else { return };
         let recent = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
         let files = [recent.clone(), PathBuf::from("another"), recent.clone()];

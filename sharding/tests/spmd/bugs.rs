@@ -150,4 +150,20 @@ pub(crate) const BUGS: &[Bug] = &[
         "    lv0 = add(y, y)",
         "    lv0 = multiply(y, full((), rank_0, \"f32\"))",
     ),
+    // Another call.
+    ("decoder", "2", "another weight", "matmul(x, wk)", "matmul(x, wq)"),
+    (
+        "norm",
+        "3",
+        "another argument",
+        "rms_norm(x, w, axes=[-1])",
+        "rms_norm(x, w, axes=[-1], epsilon=0.5)",
+    ),
+    (
+        "attention by heads",
+        "2",
+        "another axis of a softmax",
+        "softmax(scores, axis=-1)",
+        "softmax(scores, axis=1)",
+    ),
 ];
