@@ -89,6 +89,16 @@ fn no_seeded_bug_is_proved() {
     assert!(proved.is_empty(), "{proved:#?}");
 }
 
+/// All values are right, but the declared result does not always fit them.
+#[test]
+fn a_program_with_a_check_of_its_own_is_not_proved() {
+    let sharded = sharded(&case("megatron, columns", "2"));
+    assert_eq!(sharded.text.matches("):\n").count(), 1, "{}", sharded.text);
+    let checked = sharded.text.replace("):\n", ") -> Tensor((\"f\", 4), \"f32\"):\n");
+    let open = open(&certificate(&sharded, &checked).expect("a program"));
+    assert!(open.iter().any(|line| line.contains("a rank may stop")), "{open:#?}\n{checked}");
+}
+
 #[test]
 fn no_edit_of_a_collective_is_proved() {
     let all: Vec<Sharded> = cases().iter().map(sharded).collect();

@@ -75,6 +75,8 @@ fn obligation(function: &Name, place: String, what: &str, outcome: Outcome) -> O
 struct Side {
     module: Module,
     annotations: Vec<Annotation>,
+    /// Checks that are no constraints of operators, of a variable or of the result, such as those of annotations.
+    checks: BTreeMap<Option<VarId>, String>,
 }
 
 impl Side {
@@ -86,7 +88,16 @@ impl Side {
         }
         let annotations = checked.annotations.get(name).cloned();
         let annotations = annotations.ok_or_else(|| format!("there is no function `{name}`"))?;
-        Ok(Self { module: checked.module, annotations })
+        let left = checked.obligations.iter();
+        let own = left.filter(|left| left.function == *name && left.claim.is_none());
+        let checks = own.map(|left| (left.var, left.text.clone())).collect();
+        Ok(Self { module: checked.module, annotations, checks })
+    }
+
+    /// Demands that only constraints of operators are checked of a variable, or of the result: what else is could stop a rank.
+    fn has_no_check(&self, var: Option<VarId>) -> Result<(), String> {
+        let check = self.checks.get(&var);
+        check.map_or(Ok(()), |text| Err(format!("a rank may stop, for it must be that {text}")))
     }
 
     fn function(&self, name: &Name) -> Result<&Function, String> {
@@ -142,11 +153,12 @@ fn compared(
     let shown = comparison.params(function, own);
     ended(String::new(), "the parameters are shards of those of one device", shown);
     for binding in bindings(own) {
-        let shown = comparison.binding(binding);
+        let shown =
+            ranks.has_no_check(Some(binding.var)).and_then(|()| comparison.binding(binding));
         let place = format!("`{}`", own.var(binding.var).name);
         ended(place, "it is a value of one device in a layout", shown);
     }
-    let shown = comparison.results(function, own);
+    let shown = ranks.has_no_check(None).and_then(|()| comparison.results(function, own));
     ended(String::new(), RESULT, shown);
     Ok(found)
 }
