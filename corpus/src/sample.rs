@@ -54,10 +54,10 @@ impl Sample {
     }
 
     /// The files of the sample, and those that one of the last commits changed, in their order.
-    pub fn take_files<'f>(self, files: &'f [PathBuf]) -> impl Iterator<Item = &'f PathBuf> {
+    pub fn take_files(self, files: &[PathBuf]) -> impl Iterator<Item = &PathBuf> {
         let each = files.iter().enumerate();
         let is_taken = move |at: usize, path: &Path| {
-            (at >= self.offset && (at - self.offset) % self.stride == 0) || is_recent(path)
+            (at >= self.offset && (at - self.offset).is_multiple_of(self.stride)) || is_recent(path)
         };
         each.filter(move |(at, path)| is_taken(*at, path)).map(|(_, path)| path)
     }
