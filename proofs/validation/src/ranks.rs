@@ -42,11 +42,11 @@ pub(crate) fn obligations(
 ) -> Vec<Obligation> {
     let functions: Vec<&Function> = local.module.functions().collect();
     let [function] = functions[..] else {
-        return vec![refused(local, &"the module of ranks has not one function".into())];
+        return vec![refused(local, "the module of ranks has not one function")];
     };
     let is_alone = |definition: &Definition| matches!(definition, Definition::Graph(_));
     if !local.module.definitions.iter().all(is_alone) {
-        return vec![refused(local, &"the module of ranks has tensor programs".into())];
+        return vec![refused(local, "the module of ranks has tensor programs")];
     }
     match compared(&global.module, &local.module, &function.name, source) {
         Ok(found) => found,
@@ -54,9 +54,9 @@ pub(crate) fn obligations(
     }
 }
 
-fn refused(local: &Stage, why: &String) -> Obligation {
+fn refused(local: &Stage, why: &str) -> Obligation {
     let name = local.module.functions().next().map_or_else(Name::default, |own| own.name.clone());
-    obligation(&name, String::new(), RESULT, Outcome::Unproved(why.clone()))
+    obligation(&name, String::new(), RESULT, Outcome::Unproved(why.to_owned()))
 }
 
 const RESULT: &str = "the results are those of one device";

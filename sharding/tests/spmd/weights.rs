@@ -33,7 +33,7 @@ def main(x: Tensor(("n", 4), "f32"), up: Tensor((4, "f"), "f32"), down: Tensor((
 
 fn cut(text: &str, named: &[&str]) -> Result<Sharded, String> {
     let (module, sizes) = (load(text), BTreeMap::new());
-    let named: Vec<Name> = named.iter().map(|name| Name::new(name)).collect();
+    let named: Vec<Name> = named.iter().map(Name::new).collect();
     let cut = cut_weights(&module, "main", &named, &sizes, &mut Prover::new());
     cut.map(|module| crate::sharded(&print(&module)))
 }
