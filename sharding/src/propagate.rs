@@ -10,7 +10,7 @@ use crate::layout::{Axes, Layout, text};
 use crate::movement::{Movement, movements};
 use crate::program::{laid, mesh_of, samples, unsupported};
 use relax_semantics::check::codes;
-use relax_semantics::ops::{Operator, lookup};
+use relax_semantics::ops::{Operator, is_of_ranks, lookup};
 use relax_syntax::Name;
 use relax_syntax::annotation::{Annotation, Placement};
 use relax_syntax::diagnostic::Diagnostic;
@@ -343,6 +343,11 @@ impl Propagation<'_> {
         let name = row.short_name();
         let unsupported =
             |why: String| refused(info.span, format!("`{name}` is not sharded: {why}"));
+        if is_of_ranks(row) {
+            return Err(unsupported(
+                "it is what a rank calls, in a program that is local".to_owned(),
+            ));
+        }
         if row.effect == relax_semantics::ops::Effect::Impure
             || ["call_tir", "call_dps_library"].contains(&row.name)
         {
