@@ -96,6 +96,13 @@ impl Checked {
         self.diagnostics.sort_by(in_order);
     }
 
+    /// Writes into the module what was deduced; from P2.3 on it has no use of annotations.
+    fn write_annotations(&mut self, phase: Phase) {
+        if phase < Phase::P23 {
+            annotate(&mut self.module, &self.annotations);
+        }
+    }
+
     /// True when nothing is wrong.
     #[must_use]
     pub fn is_ok(&self) -> bool {
@@ -105,8 +112,9 @@ impl Checked {
 
 /// Checks a module for a phase.
 pub fn check(module: &Module, facts: &mut dyn Facts, phase: Phase) -> Checked {
-    let found = found_in(&BTreeMap::new(), module, facts, phase);
-    found.with(module.clone(), phase)
+    let mut checked = check_but(&BTreeMap::new(), module.clone(), facts, phase);
+    checked.write_annotations(phase);
+    checked
 }
 
 /// As [`check`], for a module that was made of another one and declares the same meshes: a tensor program that was found
@@ -122,48 +130,29 @@ pub fn check_after(
         Definition::Graph(_) => None,
     });
     let fine = if before.is_ok() { programs.collect() } else { BTreeMap::new() };
-    let found = found_in(&fine, &module, facts, phase);
-    if found.diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
-        return found.with(module, Phase::P23);
+    let mut checked = check_but(&fine, module, facts, phase);
+    if checked.is_ok() {
+        checked.write_annotations(phase);
     }
-    found.with(module, phase)
+    checked
 }
 
-/// What is found of a module.
-struct Found {
-    diagnostics: Vec<Diagnostic>,
-    obligations: Vec<Left>,
-    results: BTreeMap<Name, Annotation>,
-    annotations: BTreeMap<Name, Vec<Annotation>>,
-    casts: Vec<Cast>,
-    impure: BTreeSet<Name>,
-}
-
-impl Found {
-    /// With the module, in which annotations are written; from P2.3 on it has no use of them.
-    fn with(self, module: Module, phase: Phase) -> Checked {
-        let Self { diagnostics, obligations, results, annotations, casts, impure } = self;
-        let module = if phase < Phase::P23 { annotated(module, &annotations) } else { module };
-        let left = by_function(&obligations);
-        Checked { module, diagnostics, obligations, left, results, annotations, casts, impure }
-    }
-}
-
-fn found_in(
+/// What is found of a module, in which no annotations are written yet.
+fn check_but(
     fine: &BTreeMap<&Name, &TensorProgram>,
-    module: &Module,
+    module: Module,
     facts: &mut dyn Facts,
     phase: Phase,
-) -> Found {
-    let mut diagnostics = phase::check(module, phase);
-    diagnostics.extend(mesh::check(module));
+) -> Checked {
+    let mut diagnostics = phase::check(&module, phase);
+    diagnostics.extend(mesh::check(&module));
     let mut results: BTreeMap<Name, Annotation> = BTreeMap::new();
     for function in module.functions() {
         if let Some(result) = &function.lambda.result {
             results.insert(function.name.clone(), function::of_signature(function, result));
         }
     }
-    let (order, recursive) = order::callees_first(module);
+    let (order, recursive) = order::callees_first(&module);
     for function in recursive {
         let message =
             format!("the result of `{}` is not declared, and it calls itself", function.name);
@@ -175,10 +164,10 @@ fn found_in(
     }
     let mut annotations: BTreeMap<Name, Vec<Annotation>> = BTreeMap::new();
     let (mut obligations, mut casts) = (Vec::new(), Vec::new());
-    let effects = effects::Effects::of(module);
+    let effects = effects::Effects::of(&module);
     for function in order {
         facts.push();
-        let outcome = function::check(module, function, &results, &effects, facts);
+        let outcome = function::check(&module, function, &results, &effects, facts);
         facts.pop();
         diagnostics.extend(outcome.diagnostics);
         obligations.extend(outcome.obligations);
@@ -191,14 +180,15 @@ fn found_in(
             && fine.get(&program.name) != Some(&program)
         {
             diagnostics.extend(crate::tir::check(program));
-            diagnostics.extend(mesh::check_program(module, program));
+            diagnostics.extend(mesh::check_program(&module, program));
         }
     }
-    diagnostics.extend(shards::check(module, &annotations, facts));
-    diagnostics.extend(partial::check(module, &annotations));
+    diagnostics.extend(shards::check(&module, &annotations, facts));
+    diagnostics.extend(partial::check(&module, &annotations));
     diagnostics.sort_by(in_order);
     let impure = effects.into_impure();
-    Found { diagnostics, obligations, results, annotations, casts, impure }
+    let left = by_function(&obligations);
+    Checked { module, diagnostics, obligations, left, results, annotations, casts, impure }
 }
 
 fn in_order(a: &Diagnostic, b: &Diagnostic) -> Ordering {
@@ -217,8 +207,8 @@ fn by_function(obligations: &[Left]) -> BTreeMap<Name, LeftIn> {
     left
 }
 
-/// The module with deduced annotations at every binding whose text can hold one.
-fn annotated(mut module: Module, annotations: &BTreeMap<Name, Vec<Annotation>>) -> Module {
+/// Writes deduced annotations at every binding whose text can hold one.
+fn annotate(module: &mut Module, annotations: &BTreeMap<Name, Vec<Annotation>>) {
     for definition in &mut module.definitions {
         let Definition::Graph(function) = definition else { continue };
         // Of two functions with one name, which is an error, only one is known here.
@@ -231,7 +221,6 @@ fn annotated(mut module: Module, annotations: &BTreeMap<Name, Vec<Annotation>>) 
             function.vars[index].annotation = Some(deduced[index].clone());
         }
     }
-    module
 }
 
 /// Variables whose binding prints as `v: A = e`.
