@@ -22,13 +22,8 @@ impl WordHasher {
 
 impl Hasher for WordHasher {
     fn write(&mut self, bytes: &[u8]) {
-        let mut chunks = bytes.chunks_exact(8);
-        for chunk in &mut chunks {
+        for chunk in bytes.chunks(8) {
             self.word(chunk.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte)));
-        }
-        let rest = chunks.remainder();
-        if !rest.is_empty() {
-            self.word(rest.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte)));
         }
     }
 
