@@ -22,9 +22,10 @@ pub fn on_shards(
     if !cut.into_iter().any(|placement| matches!(placement, Placement::Sharded(_))) {
         return Some(call.clone());
     }
+    let has_rows = no_shard_is_empty(call, strategy, workers, facts);
     if let Placement::Partial(reduction) = strategy.result
         && reduction != Reduction::Sum
-        && !no_shard_is_empty(call, strategy, workers, facts)
+        && !has_rows
     {
         return None;
     }
@@ -35,8 +36,7 @@ pub fn on_shards(
     if !shards_are_blocks(call, strategy, workers, facts) {
         return None;
     }
-    let least = i64::from(no_shard_is_empty(call, strategy, workers, facts));
-    let local = on_block(call, strategy, (&block, least), module, facts)?;
+    let local = on_block(call, strategy, (&block, i64::from(has_rows)), module, facts)?;
     holds(call, &local, strategy, &block, facts).ok()?;
     Some(local)
 }
