@@ -30,6 +30,7 @@ use relax_rewrite::pass::Device;
 use relax_rewrite::pipeline::{Unwatched, Watch};
 use relax_runtime::file::{Image, ModuleFile};
 use relax_runtime::program::Metadata;
+use relax_semantics::ops::{is_of_ranks, lookup};
 use relax_validation::certificate::Header;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -139,7 +140,8 @@ fn made(
     let mut image = image.map_err(|error| refused(error, program, terminal))?;
     let Accounts { mut fallbacks, rewrites, .. } = watch;
     // Collectives of ranks are no work that kernels could do.
-    fallbacks.retain(|call| args.ranks.is_none() || !call.operator.starts_with("spmd."));
+    let of_ranks = |name: &str| lookup(name).is_some_and(is_of_ranks);
+    fallbacks.retain(|call| args.ranks.is_none() || !of_ranks(&call.operator));
     rules.tell(&shown_name(&args.file), &rewrites, terminal);
     let mut account = rules.object(&rewrites);
     if show_fallbacks(&fallbacks, policy(args), program, terminal) != Exit::Fine {
