@@ -146,8 +146,11 @@ mod tests {
 
     #[test]
     fn what_the_last_commits_changed_is_taken() {
+        if git("rev-parse HEAD").is_empty() {
+            return; // Outside of a repository nothing is new.
+        }
         let said = git("log -1 --diff-filter=AM --name-only --format= --relative -- *.rx");
-        let Some(name) = said.lines().next() else { return };
+        let name = said.lines().next().expect("a commit made or changed a program");
         let recent = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
         let files = [recent.clone(), PathBuf::from("another"), recent.clone()];
         let sample = Sample { stride: 5, offset: 1 };

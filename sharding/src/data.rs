@@ -44,7 +44,10 @@ pub fn cut_along(module: &Module, function: &str, dim: &Name) -> Result<Module, 
 }
 
 /// Cuts a parameter that is a tensor without a layout at an axis, along one axis of a mesh.
-pub(crate) fn place(
+///
+/// # Panics
+/// Where the function has no such parameter, or the mesh no such axis.
+pub fn place(
     function: &mut Function,
     VarId(param): VarId,
     mesh: &Name,

@@ -18,6 +18,7 @@ use relax_program::frontend::{Program, print};
 use relax_sharding::lower::lower;
 use relax_sharding::propagate::propagate;
 use relax_symbolic::Prover;
+use relax_syntax::diagnostic::Diagnostic;
 use relax_syntax::ir::Module;
 use relax_syntax::span::Source;
 use relax_validation::certificate::{Certificate, Header};
@@ -36,13 +37,19 @@ struct Sharded {
     text: String,
 }
 
+impl Sharded {
+    /// Of the first function of a module; why it is not sharded.
+    fn of(global: Module) -> Result<Self, Diagnostic> {
+        let function = global.functions().next().expect("the module has a function");
+        let plan = propagate(&global, function, &BTreeMap::new(), &mut Prover::new())?;
+        let local = lower(&global, function, &plan, &mut Prover::new());
+        Ok(Self { text: print(&local), local, global })
+    }
+}
+
 fn sharded(case: &Case) -> Sharded {
     let program = Program::load(Source::new(case.name, &*case.text));
-    let function = program.module.function("main").expect("a main");
-    let plan = propagate(&program.module, function, &BTreeMap::new(), &mut Prover::new());
-    let plan = plan.unwrap_or_else(|refused| panic!("{refused:?}\n{}", case.text));
-    let local = lower(&program.module, function, &plan, &mut Prover::new());
-    Sharded { text: print(&local), local, global: program.module }
+    Sharded::of(program.module).unwrap_or_else(|refused| panic!("{refused:?}\n{}", case.text))
 }
 
 /// The certificate of a local program; why there is none where its text is no program.

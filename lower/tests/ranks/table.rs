@@ -6,10 +6,8 @@ use relax_corpus::files;
 use relax_corpus::par_map::par_map_chunks;
 use relax_corpus::sample::Sample;
 use relax_program::frontend::{Program, print};
-use relax_sharding::lower::lower;
-use relax_sharding::propagate::propagate;
-use relax_symbolic::Prover;
-use relax_syntax::annotation::{Annotation, Distributed, Placement};
+use relax_sharding::data::place;
+use relax_syntax::annotation::{Annotation, Placement};
 use relax_syntax::ir::{AttrValue, Definition, Function, Module};
 use relax_syntax::span::Source;
 use std::collections::BTreeMap;
@@ -84,10 +82,9 @@ fn placed(module: &Module) -> Vec<Module> {
         });
         let own = own.expect("the module has a function");
         for (&param, placement) in own.lambda.params.clone().iter().zip(way) {
-            let Annotation::Tensor(tensor) = own.param_annotation(param).clone() else { continue };
-            let placements = vec![*placement];
-            let laid = Distributed { tensor, mesh: "mesh[0]".into(), placements };
-            own.vars[param.0 as usize].annotation = Some(Annotation::DTensor(Box::new(laid)));
+            if let Placement::Sharded(at) = placement {
+                place(own, param, &"mesh[0]".into(), (1, 0), *at);
+            }
         }
         module
     };
@@ -99,15 +96,10 @@ fn ended(global: Module) -> Ended {
     if let Some(first) = program.diagnostics.iter().find(|_| program.has_errors()) {
         return Ended::Refused(first.message.clone());
     }
-    let global = program.module;
-    let function = global.functions().next().expect("the module has a function");
-    let plan = propagate(&global, function, &BTreeMap::new(), &mut Prover::new());
-    let plan = match plan {
-        Ok(plan) => plan,
+    let sharded = match Sharded::of(program.module) {
+        Ok(sharded) => sharded,
         Err(refused) => return Ended::Refused(refused.message),
     };
-    let local = lower(&global, function, &plan, &mut Prover::new());
-    let sharded = Sharded { text: print(&local), local, global };
     match certificate(&sharded, &sharded.text) {
         Ok(made) => match open(&made).first() {
             Some(first) => Ended::Open(format!("{first}\n{}", sharded.text)),
