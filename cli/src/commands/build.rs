@@ -141,7 +141,7 @@ fn made(
     let Accounts { mut fallbacks, rewrites, .. } = watch;
     // Collectives of ranks are no work that kernels could do.
     let of_ranks = |name: &str| lookup(name).is_some_and(is_of_ranks);
-    fallbacks.retain(|call| args.ranks.is_none() || !of_ranks(&call.operator));
+    fallbacks.retain(|call| args.ranks.is_none() || !of_ranks(call.operator));
     rules.tell(&shown_name(&args.file), &rewrites, terminal);
     let mut account = rules.object(&rewrites);
     if show_fallbacks(&fallbacks, policy(args), program, terminal) != Exit::Fine {
