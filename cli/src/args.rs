@@ -22,7 +22,7 @@ pub(crate) use inspecting::InspectArgs;
 pub(crate) use reference::{CompletionsArgs, ExplainArgs, ManArgs, OpsArgs, RulesArgs};
 pub(crate) use searching::{FuzzArgs, RewriteArgs, SaturationArgs, VersionsArgs};
 pub(crate) use serving::ServeArgs;
-pub(crate) use sharding::ShardArgs;
+pub(crate) use sharding::{Extents, ShardArgs};
 pub(crate) use training::{GradArgs, TrainArgs};
 pub(crate) use verifying::{EquivArgs, ProveArgs, VerifyArgs};
 
@@ -226,11 +226,12 @@ pub(crate) struct RunArgs {
     /// Write the results: a `.npz`, `.npy` or `.safetensors` file, or a folder of `.npy` files
     #[arg(long, value_name = "PATH")]
     pub(crate) output: Option<PathBuf>,
-    /// Run all ranks of the program's mesh in this process, N of them, each on its own shards
+    /// Run all ranks of the program's mesh in this process, N of them, each on its own shards. `2x4` gives each extent of a mesh; with
+    /// --mpi too
     #[arg(long, value_name = "N")]
-    pub(crate) ranks: Option<NonZero<usize>>,
+    pub(crate) ranks: Option<Extents>,
     /// Run as one rank of the program's mesh; the others are the processes that `mpirun` started with this one
-    #[arg(long, conflicts_with = "ranks")]
+    #[arg(long)]
     pub(crate) mpi: bool,
     /// How long a rank waits for others before all end with an error; by default 300
     #[arg(long, value_name = "SECONDS", requires = "mpi")]

@@ -24,6 +24,7 @@ mod kept;
 mod kernel_check;
 mod loading;
 mod local;
+mod meshes;
 mod numerics;
 mod ops;
 mod opt;

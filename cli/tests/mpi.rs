@@ -218,6 +218,40 @@ fn a_world_of_another_size_does_not_run() {
     }
 }
 
+/// One program for any number of processes; two extents that are not known are given.
+#[test]
+fn the_mesh_gets_its_extents_from_the_processes() {
+    let Some(engine) = engine() else { return };
+    let folder = folder();
+    folder.write("any.rx", &ROWS.replace("\"2\"", "\"p\""));
+    let two = ROWS.replace("\"2\"", "\"p, q\"").replace("\"S[0]\"", "\"S[0], S[1]\"");
+    let (square, _) = two.split_once("def taken").expect("two functions");
+    folder.write("two.rx", square);
+    for (file, processes, given) in [
+        ("any.rx", 1, &[][..]),
+        ("any.rx", 3, &[]),
+        ("any.rx", 3, &["--ranks", "3"]),
+        ("two.rx", 4, &["--ranks", "2x2"]),
+        ("two.rx", 3, &["--ranks", "1x3", "--backend", "cpu"]),
+    ] {
+        let (expected, code) = folder.ended(&[&["run", file], &SMALL[..]].concat());
+        assert_eq!(code, Some(0), "{expected}");
+        let ended =
+            mpirun(&engine, &folder, &[(processes, &[&[file], &SMALL[..], given].concat())]);
+        assert_eq!((ended.out, ended.code), (expected, Some(0)), "{}", ended.said);
+    }
+    let refused = |processes: usize, arguments: &[&str], words: &str| {
+        let ended = mpirun(&engine, &folder, &[(processes, &[arguments, &SMALL[..]].concat())]);
+        ended.is_one_error(&folder, &[words], 2);
+    };
+    refused(3, &["two.rx"], "several extents that are not known: give each, such as 2x4");
+    refused(3, &["two.rx", "--ranks", "2x2"], "the extents of --ranks have 4 workers");
+    refused(2, &["rows.rx", "--ranks", "3"], "--ranks 3: the mesh \"mesh[0]\"");
+    let square = |extents: &'static str| [&["two.rx", "--ranks", extents], &SMALL[..]].concat();
+    let ended = mpirun(&engine, &folder, &[(1, &square("1x2")), (1, &square("2x1"))]);
+    ended.is_one_error(&folder, &["the ranks disagree about the extents of the mesh"], 2);
+}
+
 #[test]
 fn a_trap_of_one_rank_ends_all() {
     let Some(engine) = engine() else { return };
@@ -281,8 +315,7 @@ fn a_rank_that_hangs_ends_all_in_time() {
 fn what_ranks_do_not_do_is_refused() {
     let folder = folder();
     for (arguments, words) in [
-        (&["run", "rows.rx", "--mpi", "--ranks", "2"][..], "cannot be used with"),
-        (&["run", "rows.rx", "--rank-timeout", "2"], "--mpi"),
+        (&["run", "rows.rx", "--rank-timeout", "2"][..], "--mpi"),
         (&["run", "rows.rx", "--mpi", "--backend", "wgpu"], ""),
         (&["run", "rows.rx", "--mpi", "--trace", "t.json"], "--mpi writes no trace"),
     ] {

@@ -125,7 +125,7 @@ impl Writer<'_> {
         }
         let args = vec![
             Atom::Var(of),
-            Atom::Str(self.plan.axes.mesh.name.clone()),
+            Atom::Str(self.plan.axes.mesh.clone()),
             Atom::Str(text(layout).into()),
         ];
         let expr =

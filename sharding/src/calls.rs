@@ -32,7 +32,7 @@ pub(crate) fn choices(
             let mut strategies = vec![Strategy::replicated(call.operands.len())];
             strategies.extend(candidates(&call, facts));
             for strategy in strategies {
-                let along = (axis, axes.workers(axis));
+                let along = (axis, &axes.workers[axis]);
                 let Some(local) = on_shards(&call, &strategy, along, module, facts) else {
                     continue;
                 };

@@ -5,47 +5,118 @@ use relax_semantics::ranks::{MOST_RANKS, Mesh};
 use relax_syntax::Name;
 use relax_syntax::annotation::{Annotation, Placement, shard_extent};
 use relax_syntax::dim::Dim;
+use relax_syntax::facts::{Claim, Facts, Relation};
 use relax_syntax::ir::Module;
 
 /// One placement a mesh axis.
 pub type Layout = Vec<Placement>;
 
-/// A mesh with a variable for the rank along each axis.
+/// The axes of a mesh.
 #[derive(Clone, Debug)]
 pub struct Axes {
-    /// The mesh itself.
-    pub mesh: Mesh,
+    /// The name of the mesh.
+    pub mesh: Name,
+    /// The number of workers along each axis: a literal, or a variable that a run binds.
+    pub workers: Vec<Dim>,
     /// The variable of the rank along each axis.
     pub ranks: Vec<Name>,
 }
 
 impl Axes {
-    /// The axes of a declared mesh; rank variables avoid the names in `taken`.
+    /// The axes of a declared mesh; variables avoid the names in `taken`.
     ///
     /// # Errors
     /// Where the mesh is not declared, or has too many workers.
     pub fn of(module: &Module, mesh: &Name, taken: &dyn Fn(&str) -> bool) -> Result<Self, String> {
         let extents = mesh_extents(module, mesh)?;
-        let number = |extent: &i64| usize::try_from(*extent).unwrap_or(usize::MAX);
-        let own = Mesh { name: mesh.clone(), extents: extents.iter().map(number).collect() };
-        if own.workers().is_none() {
-            return Err(format!("the mesh \"{mesh}\" has more than {MOST_RANKS} workers"));
-        }
-        let name = |axis: usize| {
-            let mut name = format!("rank_{axis}");
-            while taken(&name) {
+        let literal = |extent: &Dim| extent.as_int().map_or(Ok(1), usize::try_from);
+        let literals = extents.iter().map(|extent| literal(extent).unwrap_or(usize::MAX));
+        demand_few(&Mesh { name: mesh.clone(), extents: literals.collect() })?;
+        let mut own: Vec<Name> = Vec::new();
+        let mut unused = |name: &str| {
+            let mut name = name.to_owned();
+            while taken(&name) || own.iter().any(|own| *own == name) {
                 name.push('_');
             }
+            own.push(name.as_str().into());
             Name::from(name)
         };
-        let ranks = (0..own.extents.len()).map(name).collect();
-        Ok(Self { mesh: own, ranks })
+        let ranks = (0..extents.len()).map(|axis| unused(&format!("rank_{axis}"))).collect();
+        let workers = extents.iter().map(|extent| match extent {
+            Dim::Var(name) => Dim::Var(unused(name)),
+            literal => literal.clone(),
+        });
+        Ok(Self { mesh: mesh.clone(), workers: workers.collect(), ranks })
     }
 
-    /// The number of workers along an axis.
+    /// The variables that are the number of workers along an axis, in the order of the axes.
+    pub fn variables(&self) -> impl Iterator<Item = &Name> {
+        self.workers.iter().filter_map(|workers| match workers {
+            Dim::Var(name) => Some(name),
+            _ => None,
+        })
+    }
+
+    /// The mesh, where all its extents are literals.
     #[must_use]
-    pub fn workers(&self, axis: usize) -> i64 {
-        i64::try_from(self.mesh.extents[axis]).unwrap_or(i64::MAX)
+    pub fn fixed(&self) -> Option<Mesh> {
+        let literal = |own: &Dim| usize::try_from(own.as_int()?).ok();
+        let extents = self.workers.iter().map(literal).collect::<Option<_>>()?;
+        Some(Mesh { name: self.mesh.clone(), extents })
+    }
+
+    /// The mesh with these extents.
+    ///
+    /// # Errors
+    /// Where a literal extent is another one, or there are too many workers.
+    pub fn with_extents(&self, extents: &[usize]) -> Result<Mesh, String> {
+        let is_own = |(own, extent): (&Dim, &usize)| match own.as_int() {
+            Some(literal) => i64::try_from(*extent) == Ok(literal),
+            None => *extent >= 1,
+        };
+        if extents.len() != self.workers.len() || !self.workers.iter().zip(extents).all(is_own) {
+            let extents = commas(extents);
+            return Err(format!("{} is not one with the extents [{extents}]", self.described()));
+        }
+        let mesh = Mesh { name: self.mesh.clone(), extents: extents.to_vec() };
+        demand_few(&mesh).map(|()| mesh)
+    }
+
+    /// The mesh on which so many workers are all: at most one of its extents is a variable.
+    ///
+    /// # Errors
+    /// Where there is none, or more than one.
+    pub fn with_workers(&self, workers: usize) -> Result<Mesh, String> {
+        let literals = self.workers.iter().filter_map(Dim::as_int).map(usize::try_from);
+        let literals: usize = literals.map(|own| own.unwrap_or(usize::MAX)).product();
+        let wrong = |why: &str| Err(format!("{}{why}", self.described()));
+        match self.variables().count() {
+            0 if literals != workers => wrong(&format!(" has {literals} workers")),
+            1 if workers == 0 || workers % literals != 0 => {
+                wrong(&format!(" has a multiple of {literals} workers"))
+            }
+            2.. => wrong(" has several extents that are not known: give each, such as 2x4"),
+            _ => {
+                let own = |own: &Dim| match own.as_int() {
+                    Some(literal) => usize::try_from(literal).unwrap_or(usize::MAX),
+                    None => workers / literals,
+                };
+                self.with_extents(&self.workers.iter().map(own).collect::<Vec<_>>())
+            }
+        }
+    }
+
+    /// The mesh with its extents.
+    #[must_use]
+    pub fn described(&self) -> String {
+        format!("the mesh \"{}\" with the extents [{}]", self.mesh, commas(&self.workers))
+    }
+
+    /// There is at least one worker along each axis.
+    pub fn assume(&self, facts: &mut dyn Facts) {
+        for name in self.variables() {
+            facts.assume(Claim::new(1, Relation::AtMost, Dim::Var(name.clone())));
+        }
     }
 
     /// The rank along an axis.
@@ -60,7 +131,7 @@ impl Axes {
         let mut dims = dims.to_vec();
         for (axis, placement) in layout.iter().enumerate() {
             if let Placement::Sharded(at) = placement {
-                dims[*at] = shard_extent(&dims[*at], self.workers(axis), &self.rank(axis));
+                dims[*at] = shard_extent(&dims[*at], &self.workers[axis], &self.rank(axis));
             }
         }
         dims
@@ -82,6 +153,17 @@ impl Axes {
     }
 }
 
+fn commas(items: &[impl ToString]) -> String {
+    items.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+fn demand_few(mesh: &Mesh) -> Result<(), String> {
+    match mesh.workers() {
+        Some(_) => Ok(()),
+        None => Err(format!("the mesh \"{}\" has more than {MOST_RANKS} workers", mesh.name)),
+    }
+}
+
 /// The meshes that a module declares.
 #[must_use]
 pub fn declared_meshes(module: &Module) -> Vec<&Name> {
@@ -91,7 +173,7 @@ pub fn declared_meshes(module: &Module) -> Vec<&Name> {
 /// A layout as text, such as `S[0], R`.
 #[must_use]
 pub fn text(layout: &[Placement]) -> String {
-    layout.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+    commas(layout)
 }
 
 /// Whether no axis of the tensor is cut along two axes of the mesh.

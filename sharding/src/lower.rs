@@ -1,7 +1,7 @@
 //! The local program: what every rank runs on its own shards.
 //!
-//! Its first parameter is a shape: the rank along each axis of the mesh, then the dims of the global function, which the
-//! extents of shards do not tell. Parameters and results are local tensors.
+//! Its first parameter is a shape: the rank along each axis of the mesh, the extents of the mesh that are variables, then the dims of
+//! the global function, which the extents of shards do not tell. Parameters and results are local tensors.
 
 use crate::calls::localized;
 use crate::layout::{Axes, Layout};
@@ -38,6 +38,7 @@ pub fn lower(module: &Module, function: &Function, plan: &Plan, facts: &mut dyn 
     }
     facts.push();
     assume_declared(function, facts);
+    plan.axes.assume(facts);
     plan.steps.iter().for_each(|step| builder.step(step, facts));
     facts.pop();
     let Builder { vars, dims, bindings, names, .. } = builder;
@@ -48,8 +49,7 @@ pub fn lower(module: &Module, function: &Function, plan: &Plan, facts: &mut dyn 
         body: Some(body(function, &plan.results, &names, bindings)),
     };
     let local = Function { name: function.name.clone(), span: function.span, lambda, vars, dims };
-    let attrs =
-        module.attrs.iter().filter(|(name, _)| *name == plan.axes.mesh.name).cloned().collect();
+    let attrs = module.attrs.iter().filter(|(name, _)| *name == plan.axes.mesh).cloned().collect();
     Module { attrs, definitions: vec![Definition::Graph(local)] }
 }
 
@@ -75,10 +75,16 @@ impl<'a> Builder<'a> {
         let rank = |(axis, name): (usize, &Name)| DimVar {
             in_signature: true,
             lower: Some(0),
-            upper: Some(axes.workers(axis) - 1),
+            upper: axes.workers[axis].as_int().map(|workers| workers - 1),
             ..DimVar::new(name.clone(), Span::default())
         };
-        let mut dims: Vec<DimVar> = axes.ranks.iter().enumerate().map(rank).collect();
+        let workers = |name: &Name| DimVar {
+            in_signature: true,
+            lower: Some(1),
+            ..DimVar::new(name.clone(), Span::default())
+        };
+        let ranks = axes.ranks.iter().enumerate().map(rank);
+        let mut dims: Vec<DimVar> = ranks.chain(axes.variables().map(workers)).collect();
         dims.extend(function.dims.iter().cloned());
         let taken = dims.iter().map(|dim| dim.name.clone()).collect();
         let (vars, bindings, names) = (Vec::new(), Vec::new(), Names::new());
@@ -86,7 +92,8 @@ impl<'a> Builder<'a> {
     }
 
     fn world(&mut self) -> VarId {
-        let dims = self.axes.ranks.iter().cloned().chain(global_dims(self.function));
+        let of_mesh = self.axes.ranks.iter().chain(self.axes.variables()).cloned();
+        let dims = of_mesh.chain(global_dims(self.function));
         let dims = dims.map(Dim::Var).collect();
         self.taken.extend(self.function.vars.iter().map(|var| var.name.clone()));
         let own = self.add("world", Some(Annotation::Shape(Extents::Known(dims))), Span::default());
@@ -154,11 +161,11 @@ impl<'a> Builder<'a> {
             info.annotation.as_ref().and_then(tensor).expect("invariant: a tensor is moved");
         let integer = |value: usize| Atom::Dim(Dim::Int(i64::try_from(value).unwrap_or(i64::MAX)));
         let text = |text: &str| Atom::Str(text.into());
-        let (axis, workers) = (movement.mesh_dim, self.axes.workers(movement.mesh_dim));
-        let own = [Atom::Dim(Dim::Int(workers)), Atom::Dim(self.axes.rank(axis))];
+        let (axis, workers) = (movement.mesh_dim, &self.axes.workers[movement.mesh_dim]);
+        let own = [Atom::Dim(workers.clone()), Atom::Dim(self.axes.rank(axis))];
         let mut args = vec![Atom::Var(now)];
         if !matches!(movement.collective, Collective::OwnShard(_)) {
-            args.extend([Atom::Str(self.axes.mesh.name.clone()), integer(axis)]);
+            args.extend([Atom::Str(self.axes.mesh.clone()), integer(axis)]);
         }
         args.extend(own);
         match movement.collective {

@@ -113,22 +113,25 @@ fn bytes(
         .iter()
         .enumerate()
         .filter(|(at, placement)| *at != mesh_dim && !matches!(placement, Placement::Sharded(_)));
-    let copies: i64 = copies.map(|(at, _)| axes.workers(at)).product();
-    let others = axes.workers(mesh_dim) - 1;
+    let others = Dim::op(DimOp::Sub, axes.workers[mesh_dim].clone(), Dim::Int(1));
     let size = i64::try_from(dtype.size()).unwrap_or(i64::MAX);
+    // Literal factors are one, in front.
+    let factors: Vec<Dim> =
+        copies.map(|(at, _)| axes.workers[at].clone()).chain([others, Dim::Int(size)]).collect();
     let times = |factor: i64| {
-        let factor = factor.saturating_mul(copies).saturating_mul(size);
-        if factor == 0 {
-            Dim::Int(0)
-        } else {
-            Dim::op(DimOp::Mul, Dim::Int(factor), Dim::product(dims))
+        let literals = factors.iter().filter_map(Dim::as_int);
+        let literal = literals.fold(factor, i64::saturating_mul);
+        let variables = factors.iter().filter(|own| own.as_int().is_none());
+        match literal {
+            0 => Dim::Int(0),
+            _ => Dim::op(DimOp::Mul, Dim::Int(literal), Dim::product(variables.chain(dims))),
         }
     };
     match collective {
-        Collective::AllGather(_) | Collective::ReduceScatter(..) => times(others),
-        Collective::AllReduce(_) => times(2 * others),
+        Collective::AllGather(_) | Collective::ReduceScatter(..) => times(1),
+        Collective::AllReduce(_) => times(2),
         Collective::AllToAll { .. } => {
-            Dim::op(DimOp::FloorDiv, times(others), Dim::Int(axes.workers(mesh_dim)))
+            Dim::op(DimOp::FloorDiv, times(1), axes.workers[mesh_dim].clone())
         }
         Collective::OwnShard(_) => Dim::Int(0),
     }

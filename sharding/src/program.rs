@@ -1,7 +1,7 @@
 //! What a function says of its layouts: the mesh, the calls that ask for a layout, and what is supported.
 
-use crate::layout::{Layout, declared_meshes};
-use crate::propagate::{SAMPLE, refused};
+use crate::layout::{Axes, Layout, declared_meshes};
+use crate::propagate::{SAMPLE, SAMPLE_WORKERS, refused};
 use relax_semantics::ops::{lookup, passed, says_layout};
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
@@ -54,14 +54,22 @@ pub(crate) fn laid(expr: &Expr) -> Option<(Atom, Name, Layout)> {
     }
 }
 
-pub(crate) fn samples(function: &Function, sizes: &BTreeMap<Name, i64>) -> BTreeMap<Name, i64> {
+/// The sizes at which costs are compared: of the dims of a function, and of the axes of a mesh.
+pub(crate) fn samples(
+    function: &Function,
+    axes: &Axes,
+    sizes: &BTreeMap<Name, i64>,
+) -> BTreeMap<Name, i64> {
+    let given = |name: &Name| sizes.get(name).copied();
+    let workers =
+        axes.variables().map(|name| (name.clone(), given(name).unwrap_or(SAMPLE_WORKERS)));
     let each = function.dims.iter().map(|dim| {
         let default = SAMPLE.min(dim.upper.unwrap_or(SAMPLE)).max(dim.lower.unwrap_or(0));
         let step = dim.multiple_of.filter(|step| *step > 0).unwrap_or(1);
         let rounded = default.saturating_add(step - 1) / step * step;
-        (dim.name.clone(), sizes.get(&dim.name).copied().unwrap_or(rounded))
+        (dim.name.clone(), given(&dim.name).unwrap_or(rounded))
     });
-    each.collect()
+    each.chain(workers).collect()
 }
 
 /// Why a binding is not supported, whatever its operands are.

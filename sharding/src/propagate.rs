@@ -25,6 +25,8 @@ use std::collections::BTreeMap;
 const BEAM: usize = 64;
 /// The size of a symbolic dim at which costs are compared, unless another one is given.
 pub const SAMPLE: i64 = 1024;
+/// The same for the number of workers along an axis of a mesh.
+pub const SAMPLE_WORKERS: i64 = 4;
 
 /// What ranks do, in order.
 #[derive(Clone, Debug)]
@@ -120,7 +122,8 @@ pub fn propagate(
         Axes::of(module, &mesh, &taken).map_err(|message| refused(function.span, message))?;
     facts.push();
     assume_declared(function, facts);
-    let samples = samples(function, sizes);
+    axes.assume(facts);
+    let samples = samples(function, &axes, sizes);
     let planned = Propagation { module, function, axes: &axes, samples: &samples }.run(facts);
     facts.pop();
     let (state, params, results, is_truncated) = planned?;
@@ -413,7 +416,8 @@ impl Propagation<'_> {
             .iter()
             .enumerate()
             .filter(|(_, placement)| !matches!(placement, Placement::Sharded(_)));
-        let copies: i128 = copies.map(|(axis, _)| i128::from(self.axes.workers(axis))).product();
+        let copies: i128 =
+            copies.map(|(axis, _)| self.at_sample(&self.axes.workers[axis])).product();
         copies.saturating_mul(self.at_sample(&Dim::product(dims)))
     }
 

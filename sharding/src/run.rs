@@ -6,7 +6,7 @@ use crate::lower::global_dims;
 use crate::signature::Layouts;
 use relax_semantics::interp::Options;
 use relax_semantics::ops::{Limits, apply, lookup, own_rows};
-use relax_semantics::ranks::{self, RanRank, cause};
+use relax_semantics::ranks::{self, Mesh, RanRank, cause};
 use relax_semantics::stop::Stop;
 use relax_semantics::tensor::Tensor;
 use relax_semantics::value::Value;
@@ -60,56 +60,62 @@ impl From<Value> for Argument<'_> {
     }
 }
 
-/// Runs the local program `local` of a function with global arguments, in the interpreter.
+/// Layouts on a mesh with these extents.
+#[derive(Clone, Copy)]
+struct Placed<'a> {
+    layouts: &'a Layouts,
+    mesh: &'a Mesh,
+}
+
+/// Runs the local program `local` of a function with global arguments, in the interpreter. The layouts are on a mesh with the extents of
+/// `mesh`.
 #[must_use]
 pub fn run<'a, A: Clone + Into<Argument<'a>>>(
     function: &Function,
-    layouts: impl Into<Layouts>,
+    (layouts, mesh): (impl Into<Layouts>, &Mesh),
     local: &Module,
     arguments: &[A],
     options: &Options,
 ) -> Ran {
-    let layouts = layouts.into();
-    let mesh = layouts.axes.mesh.clone();
-    run_by(function, &layouts, arguments, |given| {
-        ranks::run(local, &mesh, &function.name, given, options)
+    run_by(function, (layouts, mesh), arguments, |given| {
+        ranks::run(local, mesh, &function.name, given, options)
     })
 }
 
 /// The same by whatever calls the local program on all ranks, with the arguments of each.
 pub fn run_by<'a, A: Clone + Into<Argument<'a>>>(
     function: &Function,
-    layouts: impl Into<Layouts>,
+    (layouts, mesh): (impl Into<Layouts>, &Mesh),
     arguments: &[A],
     call: impl FnOnce(Vec<Vec<Value>>) -> Result<Vec<RanRank>, Stop>,
 ) -> Ran {
-    let layouts = &layouts.into();
+    let placed = Placed { layouts: &layouts.into(), mesh };
     let arguments: Vec<Argument> = arguments.iter().cloned().map(Into::into).collect();
     let stopped = |stop| Ran { result: Err((0, stop)), printed: Vec::new() };
-    let ran = match shards(function, layouts, &arguments).and_then(call) {
+    let ran = match shards(function, placed, &arguments).and_then(call) {
         Ok(ran) => ran,
         Err(stop) => return stopped(stop),
     };
-    results(layouts, ran)
+    results(placed, ran)
 }
 
 /// The same on one rank, whose others run elsewhere: `call` runs it with its arguments, and gives what came of all ranks to one of
 /// them.
 pub fn run_one<'a, A: Clone + Into<Argument<'a>>>(
     function: &Function,
-    layouts: impl Into<Layouts>,
+    (layouts, mesh): (impl Into<Layouts>, &Mesh),
     (arguments, rank): (&[A], usize),
     call: impl FnOnce(Result<Vec<Value>, Stop>) -> Option<Vec<RanRank>>,
 ) -> Option<Ran> {
-    let layouts = &layouts.into();
+    let placed = Placed { layouts: &layouts.into(), mesh };
     let arguments: Vec<Argument> = arguments.iter().cloned().map(Into::into).collect();
-    let given = global_values(function, layouts, &arguments)
-        .and_then(|values| shards_of(layouts, (&arguments, &values), rank, &mut Read::new()));
-    call(given).map(|ran| results(layouts, ran))
+    let given = global_values(function, placed, &arguments)
+        .and_then(|values| shards_of(placed, (&arguments, &values), rank, &mut Read::new()));
+    call(given).map(|ran| results(placed, ran))
 }
 
 /// The result of all ranks.
-fn results(layouts: &Layouts, ran: Vec<RanRank>) -> Ran {
+fn results(placed: Placed, ran: Vec<RanRank>) -> Ran {
     let lines = ran
         .iter()
         .enumerate()
@@ -119,15 +125,13 @@ fn results(layouts: &Layouts, ran: Vec<RanRank>) -> Ran {
         return Ran { result: Err(stop), printed };
     }
     let values = ran.into_iter().filter_map(|ran| ran.result.ok()).collect::<Vec<_>>();
-    Ran { result: joined(layouts, &values).map_err(|stop| (0, stop)), printed }
+    Ran { result: joined(placed, &values).map_err(|stop| (0, stop)), printed }
 }
 
 /// The values of symbolic dims that stand alone in the parameters.
 fn bound(function: &Function, arguments: &[Argument]) -> BTreeMap<Name, i64> {
     let mut values = BTreeMap::new();
-    let integers = |shape: &[usize]| -> Vec<i64> {
-        shape.iter().map(|&dim| i64::try_from(dim).unwrap_or(i64::MAX)).collect()
-    };
+    let integers = |shape: &[usize]| -> Vec<i64> { shape.iter().map(|&dim| number(dim)).collect() };
     for (&param, argument) in function.lambda.params.iter().zip(arguments) {
         let (dims, extents): (Option<&[Dim]>, Vec<i64>) =
             match (function.param_annotation(param), argument) {
@@ -154,20 +158,20 @@ fn bound(function: &Function, arguments: &[Argument]) -> BTreeMap<Name, i64> {
 /// The arguments of each rank.
 fn shards(
     function: &Function,
-    layouts: &Layouts,
+    placed: Placed,
     arguments: &[Argument],
 ) -> Result<Vec<Vec<Value>>, Stop> {
-    let values = global_values(function, layouts, arguments)?;
-    let workers: usize = layouts.axes.mesh.extents.iter().product();
+    let values = global_values(function, placed, arguments)?;
+    let workers: usize = placed.mesh.extents.iter().product();
     let mut read = Read::new();
-    let of_rank = |worker| shards_of(layouts, (arguments, &values), worker, &mut read);
+    let of_rank = |worker| shards_of(placed, (arguments, &values), worker, &mut read);
     (0..workers).map(of_rank).collect()
 }
 
-/// The values of the symbolic dims that the local program takes.
+/// The values of the symbolic extents of the mesh and of the symbolic dims that the local program takes.
 fn global_values(
     function: &Function,
-    layouts: &Layouts,
+    Placed { layouts, mesh }: Placed,
     arguments: &[Argument],
 ) -> Result<Vec<i64>, Stop> {
     if arguments.len() != layouts.params.len() {
@@ -179,36 +183,38 @@ fn global_values(
         );
         return Err(Stop::trap("boundary/arguments", message));
     }
+    let axes = layouts.axes.workers.iter().zip(&mesh.extents);
+    let of_mesh = axes.filter(|(own, _)| own.as_int().is_none());
+    let of_mesh = of_mesh.map(|(_, extent)| Ok(number(*extent)));
     let values = bound(function, arguments);
     let value = |name: Name| {
         let unbound = || Stop::trap("boundary/dim", format!("no argument binds the dim `{name}`"));
         values.get(&name).copied().ok_or_else(unbound)
     };
-    global_dims(function).into_iter().map(value).collect()
+    of_mesh.chain(global_dims(function).into_iter().map(value)).collect()
 }
 
 /// The arguments of one rank.
 fn shards_of(
-    layouts: &Layouts,
+    placed: Placed,
     (arguments, values): (&[Argument], &[i64]),
     worker: usize,
     read: &mut Read,
 ) -> Result<Vec<Value>, Stop> {
-    let at = layouts.axes.mesh.coordinates(worker);
-    let mut world: Vec<i64> =
-        at.iter().map(|&rank| i64::try_from(rank).unwrap_or(i64::MAX)).collect();
+    let (at, layouts) = (placed.mesh.coordinates(worker), placed.layouts);
+    let mut world: Vec<i64> = at.iter().map(|&rank| number(rank)).collect();
     world.extend(values);
     let mut given = vec![Value::Shape(world)];
     for (number, (argument, layout)) in arguments.iter().zip(&layouts.params).enumerate() {
         given.push(match (argument, layout) {
             (Argument::Value(Value::Tensor(tensor)), Some(layout)) => {
-                Value::Tensor(shard(tensor, layout, &at, layouts)?)
+                Value::Tensor(shard(tensor, layout, &at, placed.mesh)?)
             }
             (Argument::Value(value), _) => value.clone(),
             (Argument::Stored(stored), layout) => {
                 let replicated = layouts.axes.replicated();
                 let layout = layout.as_ref().unwrap_or(&replicated);
-                let part = part(stored.shape(), layout, &at, layouts)?;
+                let part = part(stored.shape(), layout, &at, placed.mesh)?;
                 let key = part.iter().map(|range| (range.start, range.end)).collect();
                 Value::Tensor(match read.entry((number, key)) {
                     Entry::Occupied(known) => known.get().clone(),
@@ -225,18 +231,22 @@ fn part(
     shape: &[usize],
     layout: &Layout,
     at: &[usize],
-    layouts: &Layouts,
+    mesh: &Mesh,
 ) -> Result<Vec<Range<usize>>, Stop> {
     let mut part: Vec<Range<usize>> = shape.iter().map(|&extent| 0..extent).collect();
     for (axis, placement) in layout.iter().enumerate() {
         let Placement::Sharded(cut) = placement else { continue };
         let Some(own) = part.get_mut(*cut) else { return Err(no_axis(*cut)) };
-        let extent = i64::try_from(own.len()).unwrap_or(i64::MAX);
-        let (begin, rows) = own_rows(extent, (layouts.axes.mesh.extents[axis], at[axis]));
+        let extent = number(own.len());
+        let (begin, rows) = own_rows(extent, (mesh.extents[axis], at[axis]));
         let [begin, rows] = [begin, rows].map(|number| usize::try_from(number).unwrap_or(0));
         *own = own.start + begin..own.start + begin + rows;
     }
     Ok(part)
+}
+
+fn number(number: usize) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
 }
 
 fn no_axis(cut: usize) -> Stop {
@@ -244,12 +254,7 @@ fn no_axis(cut: usize) -> Stop {
 }
 
 /// The part of a tensor that a worker has.
-fn shard(
-    tensor: &Tensor,
-    layout: &Layout,
-    at: &[usize],
-    layouts: &Layouts,
-) -> Result<Tensor, Stop> {
+fn shard(tensor: &Tensor, layout: &Layout, at: &[usize], mesh: &Mesh) -> Result<Tensor, Stop> {
     let mut tensor = tensor.clone();
     for (axis, placement) in layout.iter().enumerate() {
         let Placement::Sharded(cut) = placement else { continue };
@@ -257,11 +262,10 @@ fn shard(
             return Err(no_axis(*cut));
         }
         let integer = |value: i64| Value::int(value);
-        let rank = i64::try_from(at[axis]).unwrap_or(i64::MAX);
-        let cut = i64::try_from(*cut).unwrap_or(i64::MAX);
+        let (rank, cut) = (number(at[axis]), number(*cut));
         let args = vec![
             Value::Tensor(tensor),
-            integer(layouts.axes.workers(axis)),
+            integer(number(mesh.extents[axis])),
             integer(rank),
             integer(cut),
         ];
@@ -279,8 +283,8 @@ fn computed(operator: &str, args: Vec<Value>) -> Result<Tensor, Stop> {
 }
 
 /// The global value of local ones.
-fn joined(layouts: &Layouts, values: &[Value]) -> Result<Value, Stop> {
-    let is_tuple = matches!(values.first(), Some(Value::Tuple(_)));
+fn joined(placed: Placed, values: &[Value]) -> Result<Value, Stop> {
+    let (layouts, is_tuple) = (placed.layouts, matches!(values.first(), Some(Value::Tuple(_))));
     if !is_tuple && layouts.results.len() != 1 {
         let wanted = layouts.results.len();
         return Err(Stop::Unsupported(format!("one result where {wanted} have layouts")));
@@ -300,14 +304,14 @@ fn joined(layouts: &Layouts, values: &[Value]) -> Result<Value, Stop> {
             .collect();
         let tensors =
             tensors.ok_or_else(|| Stop::Unsupported("a result that is no tensor".to_owned()))?;
-        results.push(Value::Tensor(together(layouts, layout, tensors, 0)?));
+        results.push(Value::Tensor(together(placed.mesh, layout, tensors, 0)?));
     }
     Ok(if is_tuple { Value::Tuple(results) } else { results.swap_remove(0) })
 }
 
 /// The tensors of consecutive workers, which differ in the coordinates from `axis` on, as one.
 fn together(
-    layouts: &Layouts,
+    mesh: &Mesh,
     layout: &Layout,
     tensors: Vec<Tensor>,
     axis: usize,
@@ -315,13 +319,13 @@ fn together(
     let Some(placement) = layout.get(axis) else {
         return Ok(tensors.into_iter().next().expect("invariant: a mesh has a worker"));
     };
-    let size = tensors.len() / layouts.axes.mesh.extents[axis];
-    let parts = tensors.chunks(size).map(|part| together(layouts, layout, part.to_vec(), axis + 1));
+    let size = tensors.len() / mesh.extents[axis];
+    let parts = tensors.chunks(size).map(|part| together(mesh, layout, part.to_vec(), axis + 1));
     let parts = parts.collect::<Result<Vec<_>, _>>()?;
     match placement {
         Placement::Sharded(cut) => {
-            check_extents(layouts, &parts, *cut, axis)?;
-            let axis = Value::int(i64::try_from(*cut).unwrap_or(i64::MAX));
+            check_extents(mesh, &parts, *cut, axis)?;
+            let axis = Value::int(number(*cut));
             computed(
                 "concat",
                 vec![Value::Tuple(parts.into_iter().map(Value::Tensor).collect()), axis],
@@ -340,17 +344,15 @@ fn together(
 }
 
 /// Demands that parts have the extents of shards.
-fn check_extents(layouts: &Layouts, parts: &[Tensor], cut: usize, axis: usize) -> Result<(), Stop> {
+fn check_extents(mesh: &Mesh, parts: &[Tensor], cut: usize, axis: usize) -> Result<(), Stop> {
     let extents: Vec<i64> = parts
         .iter()
-        .map(|part| {
-            part.shape().get(cut).map_or(-1, |&extent| i64::try_from(extent).unwrap_or(i64::MAX))
-        })
+        .map(|part| part.shape().get(cut).map_or(-1, |&extent| number(extent)))
         .collect();
     let whole = Dim::Int(extents.iter().sum());
     for (rank, extent) in extents.iter().enumerate() {
-        let rank_dim = Dim::Int(i64::try_from(rank).unwrap_or(i64::MAX));
-        let wanted = shard_extent(&whole, layouts.axes.workers(axis), &rank_dim);
+        let workers = Dim::Int(number(mesh.extents[axis]));
+        let wanted = shard_extent(&whole, &workers, &Dim::Int(number(rank)));
         if wanted != Dim::Int(*extent) {
             let message = format!(
                 "the shard of rank {rank} of axis {axis} has {extent} of {whole} rows, not {wanted}"

@@ -33,7 +33,7 @@ impl From<&Layouts> for Layouts {
 /// The mesh, and the function of a plan as an external one, with its layouts as annotations.
 #[must_use]
 pub fn signature(module: &Module, function: &Function, plan: &Plan) -> Module {
-    let mesh = &plan.axes.mesh.name;
+    let mesh = &plan.axes.mesh;
     let laid = |annotation: &Annotation, layout: &Layout| match annotation.as_tensor() {
         Some(tensor) => {
             let (tensor, mesh, placements) = (tensor.clone(), mesh.clone(), layout.clone());

@@ -128,18 +128,18 @@ impl Placement {
 }
 
 /// The extent of the shard of worker `rank`: `min(max(n - rank * c, 0), c)` with `c = ceildiv(n, workers)`. Shards may be
-/// empty. Where `workers` divides a literal extent all shards are equal.
+/// empty. Where literal `workers` divide a literal extent all shards are equal.
 #[must_use]
-pub fn shard_extent(extent: &Dim, workers: i64, rank: &Dim) -> Dim {
-    if workers == 1 {
+pub fn shard_extent(extent: &Dim, workers: &Dim, rank: &Dim) -> Dim {
+    if workers.as_int() == Some(1) {
         return extent.clone();
     }
-    if let Some(literal) = extent.as_int().filter(|literal| *literal >= 0 && workers > 0)
-        && literal % workers == 0
+    if let (Some(extent @ 0..), Some(workers @ 1..)) = (extent.as_int(), workers.as_int())
+        && extent % workers == 0
     {
-        return Dim::Int(literal / workers);
+        return Dim::Int(extent / workers);
     }
-    let block = Dim::op(DimOp::CeilDiv, extent.clone(), Dim::Int(workers));
+    let block = Dim::op(DimOp::CeilDiv, extent.clone(), workers.clone());
     let before = Dim::op(DimOp::Mul, rank.clone(), block.clone());
     let rest = Dim::op(DimOp::Sub, extent.clone(), before);
     Dim::op(DimOp::Min, Dim::op(DimOp::Max, rest, Dim::Int(0)), block)

@@ -43,7 +43,7 @@ pub(super) fn run(args: &RunArgs, terminal: &mut Terminal) -> Outcome {
     if args.mpi {
         return processes::run(args, terminal);
     }
-    let on = args.ranks.map_or(On::One, |ranks| On::Threads(ranks.get()));
+    let on = if args.ranks.is_some() { On::Threads } else { On::One };
     run_on(args, &on, terminal)
 }
 
@@ -51,8 +51,8 @@ pub(super) fn run(args: &RunArgs, terminal: &mut Terminal) -> Outcome {
 enum On {
     /// This process, without a mesh.
     One,
-    /// All ranks of a mesh of so many workers, in this process.
-    Threads(usize),
+    /// All ranks of a mesh, in this process.
+    Threads,
     /// All ranks of a mesh, each in a process.
     Processes(Arc<Processes>),
 }
@@ -87,7 +87,7 @@ fn run_on(args: &RunArgs, on: &On, terminal: &mut Terminal) -> Outcome {
         let (params, limit) = (args.params.as_deref(), size("--max-memory", &args.max_memory)?);
         let load = match on {
             On::One => constants::load,
-            On::Threads(_) | On::Processes(_) => constants::load_for_ranks,
+            On::Threads | On::Processes(_) => constants::load_for_ranks,
         };
         let constants = load(&program.module, function, params, limit)?;
         return with_constants(args, (&program, on), constants, terminal);
@@ -155,7 +155,7 @@ fn with_constants(
 ) -> Outcome {
     match (args.backend, on) {
         (Device::Interp, _) => interpreted(args, (program, on), constants, terminal),
-        (_, On::Threads(_) | On::Processes(_)) => {
+        (_, On::Threads | On::Processes(_)) => {
             ranks::run(args, on, (program, ranks::Engine::Compiled(constants)), terminal)
         }
         (_, On::One) => {

@@ -2,9 +2,10 @@
 
 use super::certified::certificate;
 use super::loading::load_text;
+use super::meshes::{extents, times};
 use super::opt::failed_run;
 use super::run::entry;
-use crate::args::{Format, ShardArgs};
+use crate::args::{Extents, Format, ShardArgs};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::files::write_whole;
 use crate::report::show_diagnostics;
@@ -23,6 +24,7 @@ use relax_sharding::tensor::cut_weights;
 use relax_sharding::{Sharded, shard as sharded};
 use relax_symbolic::Prover;
 use relax_syntax::Name;
+use relax_syntax::dim::Dim;
 use relax_syntax::ir::{AttrValue, Function, Module};
 use relax_syntax::span::Source;
 use relax_validation::certificate::{Certificate, Header};
@@ -54,7 +56,7 @@ pub(super) fn shard(args: &ShardArgs, terminal: &mut Terminal) -> Outcome {
         Ok(module) => module,
         Err(failed) => return failed_run(&failed, &program, terminal),
     };
-    let sizes = sizes(&args.sym, entry(&module, &args.entry)?)?;
+    let sizes = sizes(&args.sym, (&module, entry(&module, &args.entry)?))?;
     terminal.doing(format!("sharding {}", args.entry));
     let module = match &args.tensor {
         Some(names) => with_cut_weights(args, &module, names, &sizes)?,
@@ -139,41 +141,56 @@ fn with_cut_weights(
 /// The module with other extents of its mesh, or with a mesh.
 fn with_mesh(program: &Program, extents: &str) -> Result<Module, Failure> {
     let wrong = |why: &str| Failure::usage(format!("--mesh {extents}: {why}"));
-    let parts =
-        extents.split('x').map(|part| part.parse::<i64>().ok().filter(|extent| *extent >= 1));
-    let parts = parts.collect::<Option<Vec<i64>>>();
-    let parts = parts.ok_or_else(|| wrong("expected extents of at least 1, such as 2x4"))?;
-    let mut module = program.module.clone();
-    let each: Vec<String> = parts.iter().map(ToString::to_string).collect();
-    let extents = AttrValue::Str(each.join(", ").into());
-    match declared_meshes(&program.module)[..] {
-        [] => module.attrs.insert(0, ("mesh[0]".into(), extents)),
-        [mesh] => {
-            // What is no mesh has no axes to compare.
-            let axes = mesh_extents(&module, mesh).map_or(parts.len(), |extents| extents.len());
-            if axes != parts.len() {
-                return Err(wrong(&format!("the mesh of the program has {axes} axes")));
-            }
-            let own = module.attrs.iter_mut().filter(|(name, _)| name == mesh);
-            own.for_each(|(_, own)| *own = extents.clone());
-        }
+    let text = match extents.parse::<Extents>() {
+        Ok(Extents(parts)) => parts.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
+        Err(_) => extents.split(',').map(str::trim).collect::<Vec<_>>().join(", "),
+    };
+    let (mut module, name) = match declared_meshes(&program.module)[..] {
+        [] => (program.module.clone(), Name::from("mesh[0]")),
+        [mesh] => (program.module.clone(), mesh.clone()),
         _ => return Err(wrong("the program declares more than one mesh")),
+    };
+    // What is no mesh has no axes to compare.
+    let before = mesh_extents(&module, &name).ok().map(|extents| extents.len());
+    let own = module.attrs.iter().position(|(own, _)| *own == name);
+    let declared = (name.clone(), AttrValue::Str(text.into()));
+    match own {
+        Some(at) => module.attrs[at] = declared,
+        None => module.attrs.insert(0, declared),
     }
-    Ok(module)
+    let axes = mesh_extents(&module, &name).map_err(|_| {
+        wrong("expected integers of at least 1, such as 2x4, or with commas and names, such as p,4")
+    })?;
+    match before {
+        Some(before) if before != axes.len() => {
+            Err(wrong(&format!("the mesh of the program has {before} axes")))
+        }
+        _ => Ok(module),
+    }
 }
 
-/// The sizes of symbolic dims.
-fn sizes(given: &[String], function: &Function) -> Result<BTreeMap<Name, i64>, Failure> {
+/// The sizes of symbolic dims, and of extents of meshes.
+fn sizes(
+    given: &[String],
+    (module, function): (&Module, &Function),
+) -> Result<BTreeMap<Name, i64>, Failure> {
+    let meshes =
+        declared_meshes(module).into_iter().filter_map(|mesh| mesh_extents(module, mesh).ok());
+    let extents: Vec<Dim> = meshes.flatten().collect();
     let each = given.iter().map(|text| {
         let wrong = || {
             Failure::usage(format!(
-                "--sym {text}: expected NAME=INTEGER, with a dim of the function"
+                "--sym {text}: expected NAME=INTEGER, with a dim of the function or an extent of the mesh"
             ))
         };
         let (name, size) = text.split_once('=').ok_or_else(wrong)?;
         let size = size.parse::<i64>().ok().filter(|size| *size >= 0).ok_or_else(wrong)?;
-        function.dim(name).ok_or_else(wrong)?;
-        Ok((Name::from(name), size))
+        let name = Name::from(name);
+        let is_extent = extents.contains(&Dim::Var(name.clone())) && size >= 1;
+        if function.dim(&name).is_none() && !is_extent {
+            return Err(wrong());
+        }
+        Ok((name, size))
     });
     each.collect()
 }
@@ -224,14 +241,8 @@ fn moves<'a>(plan: &'a Plan, function: &Function, source: &Source) -> Vec<Shown<
 
 fn explained(plan: &Plan, function: &Function, source: &Source) -> String {
     let mut shown = String::new();
-    let extents: Vec<String> = plan.axes.mesh.extents.iter().map(ToString::to_string).collect();
-    let _ = writeln!(
-        shown,
-        "{} over {} of {}",
-        function.name,
-        plan.axes.mesh.name,
-        extents.join(" x ")
-    );
+    let (mesh, extents) = (&plan.axes.mesh, times(&plan.axes));
+    let _ = writeln!(shown, "{} over {mesh} of {extents}", function.name);
     for (name, layout) in values(plan, function) {
         let _ = writeln!(shown, "  {name}: {layout}");
     }
@@ -286,8 +297,8 @@ fn object(
     json!({
         "type": "sharding",
         "function": function.name.as_str(),
-        "mesh": plan.axes.mesh.name.as_str(),
-        "extents": plan.axes.mesh.extents,
+        "mesh": plan.axes.mesh.as_str(),
+        "extents": extents(&plan.axes),
         "values": values(plan, function).into_iter().map(value).collect::<Vec<_>>(),
         "redistributions": moves(plan, function, source).iter().map(moved).collect::<Vec<_>>(),
         "bytes": plan.bytes(&mut Prover::new()).to_string(),

@@ -53,6 +53,35 @@ fn results_are_those_of_the_text() {
     }
 }
 
+/// Where the mesh leaves an extent to the run, one file is for every number of ranks.
+#[test]
+fn one_file_is_for_every_number_of_ranks() {
+    let folder = Folder::new();
+    folder.write("any.rx", &PROGRAM.replace("\"2, 2\"", "\"p, 2\""));
+    let (said, code) = folder.ended(&["build", "any.rx", "--ranks", "--exact", "-o", "any.rxm"]);
+    assert_eq!(code, Some(0), "{said}");
+    let inputs = ["x=randn(5, 4)", "a=randn(4, 3)", "b=randn(3, 4)", "s=[7]"];
+    let inputs: Vec<&str> = inputs.iter().flat_map(|input| ["--input", input]).collect();
+    for ranks in ["2", "4", "3x2", "14"] {
+        let run = |file: &str| {
+            printed(&folder, &[&["run", file, "--ranks", ranks], &inputs[..]].concat())
+        };
+        assert_eq!(run("any.rx"), run("any.rxm"), "{ranks}");
+    }
+    for (arguments, words) in [
+        (&["run", "any.rxm"][..], "each of p x 2 ranks of \"mesh[0]\": give --ranks N"),
+        (&["run", "any.rxm", "--ranks", "3"], "has a multiple of 2 workers"),
+        (&["run", "any.rxm", "--ranks", "2x3"], "is not one with the extents [2, 3]"),
+        (&["run", "any.rxm", "--ranks", "0x2"], "expected integers of at least 1"),
+        (&["run", "any.rxm", "--ranks", "514"], "has more than 256 workers"),
+    ] {
+        let (said, code) = folder.ended(&[arguments, &inputs].concat());
+        assert!(code == Some(2) && said.contains(words), "{arguments:?}, {code:?}: {said}");
+    }
+    let said = printed(&folder, &["inspect", "any.rxm", "--format", "json"]);
+    assert_eq!(object(&said, "inspect")["ranks"]["extents"], json!(["p", 2]));
+}
+
 #[test]
 fn what_does_not_run_it_is_told_how() {
     let folder = folder();

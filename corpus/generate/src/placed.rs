@@ -9,7 +9,7 @@ use super::{Shared, parameters};
 use relax_syntax::dim::Dim;
 
 /// Extents of meshes: those of one worker, of numbers that divide few dims, and of two axes.
-const MESHES: [&[usize]; 8] = [&[2], &[3], &[4], &[2, 2], &[1], &[2], &[3], &[2, 3]];
+const MESHES: [&str; 8] = ["2", "3", "4", "2, 2", "1", "p", "p, q", "2, 3"];
 /// Statements of the function.
 const STATEMENTS: usize = 9;
 /// One in so many parameters has no layout.
@@ -22,6 +22,7 @@ pub fn placed(bytes: &[u8]) -> String {
     let (layouts, rest) = bytes.split_at(bytes.len() / 4);
     let (mut layouts, mut choices) = (Choices::new(layouts), Choices::new(rest));
     let mesh = layouts.of(&MESHES);
+    let axes = mesh.split(',').count();
     let types = first_parameters(&mut choices);
     let has_m = types.iter().any(|ty| ty.quoted().contains('m'));
     let dims: Vec<Dim> =
@@ -34,19 +35,17 @@ pub fn placed(bytes: &[u8]) -> String {
         if body.choices.is_empty() {
             break;
         }
-        statement(&mut body, mesh.len());
+        statement(&mut body, axes);
     }
-    let returned = returned(&mut body, mesh.len());
+    let returned = returned(&mut body, axes);
     let (lines, params) = body.into_parts();
     let header: Vec<String> = params
         .iter()
-        .map(|param| format!("{}: {}", param.name, annotation(param, mesh.len(), &mut layouts)))
+        .map(|param| format!("{}: {}", param.name, annotation(param, axes, &mut layouts)))
         .collect();
-    let extents: Vec<String> = mesh.iter().map(ToString::to_string).collect();
     let declared: String = dims.iter().map(|dim| format!("    {dim} = sym_var()\n")).collect();
     format!(
-        "module_attr(\"mesh[0]\", \"{}\")\n\ndef main({}):\n{declared}{lines}    return {returned}\n",
-        extents.join(", "),
+        "module_attr(\"mesh[0]\", \"{mesh}\")\n\ndef main({}):\n{declared}{lines}    return {returned}\n",
         header.join(", ")
     )
 }

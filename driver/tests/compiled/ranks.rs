@@ -79,7 +79,7 @@ fn every_size_on_every_mesh_gives_what_interpreted_ranks_give() {
         let function = program.module.function("main").expect("a main");
         let sharded = shard(&program.module, function, &BTreeMap::new(), &mut Prover::new());
         let sharded = sharded.unwrap_or_else(|refused| panic!("{refused:?}\n{}", case.text));
-        let (plan, mesh) = (&sharded.plan, &sharded.plan.axes.mesh);
+        let (plan, mesh) = (&sharded.plan, &sharded.plan.axes.fixed().expect("literal extents"));
         let local = Local::of(sharded.local.clone(), program.source.clone(), mesh, &cache);
         let relation = if case.is_exact { Relation::Equal } else { Relation::Close };
         for n in 0..=33 {
@@ -88,9 +88,11 @@ fn every_size_on_every_mesh_gives_what_interpreted_ranks_give() {
                 shapes.iter().zip(1..).map(|(shape, seed)| tensor(shape, seed)).collect();
             let options = Options::default();
             let expected =
-                run_interpreted(function, plan, &sharded.local, &arguments, &options).result;
+                run_interpreted(function, (plan, mesh), &sharded.local, &arguments, &options)
+                    .result;
             let found =
-                run_by(function, plan, &arguments, |given| local.ranks.call("main", given)).result;
+                run_by(function, (plan, mesh), &arguments, |given| local.ranks.call("main", given))
+                    .result;
             agree(relation, &expected, &found)
                 .unwrap_or_else(|why| panic!("{} at {n}: {why}\n{}", case.name, case.text));
         }
@@ -131,7 +133,7 @@ fn calls_are_inlined_and_heads_stay_on_their_ranks() {
     let sizes = BTreeMap::from([("b".into(), 1), ("n".into(), 2)]);
     let sharded = shard(&module, function, &sizes, &mut Prover::new());
     let sharded = sharded.unwrap_or_else(|refused| panic!("{refused:?}"));
-    let (plan, mesh) = (&sharded.plan, &sharded.plan.axes.mesh);
+    let (plan, mesh) = (&sharded.plan, &sharded.plan.axes.fixed().expect("literal extents"));
     // As of two all-reduces.
     let at = |name: &Name| match name.as_str() {
         "b" => Some(5),
@@ -149,7 +151,8 @@ fn calls_are_inlined_and_heads_stay_on_their_ranks() {
         let run = RunOptions::default();
         let expected = run_on_one(&program.module, "main", arguments.clone(), &run).result;
         let found =
-            run_by(function, plan, &arguments, |given| local.ranks.call("main", given)).result;
+            run_by(function, (plan, mesh), &arguments, |given| local.ranks.call("main", given))
+                .result;
         agree(Relation::Close, &expected, &found).unwrap_or_else(|why| panic!("{b}, {n}: {why}"));
     }
 }

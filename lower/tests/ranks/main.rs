@@ -7,6 +7,7 @@ mod edits;
 #[expect(dead_code, reason = "arguments are for runs, and nothing runs here")]
 #[path = "../../../sharding/tests/spmd/programs.rs"]
 mod programs;
+mod symbolic;
 mod table;
 
 use bugs::BUGS;

@@ -1,18 +1,21 @@
 //! Device meshes: each that a layout names is declared, and has the axes that the layout speaks of.
 //!
-//! `module_attr("mesh[0]", "2, 4")` declares a mesh of two axes. A layout has one placement an axis (Relax §4.1), and cuts a
-//! tensor axis along one of them at most.
+//! `module_attr("mesh[0]", "2, 4")` declares a mesh of two axes, `"p, 4"` one whose first axis has any number of workers. A layout has
+//! one placement an axis (Relax §4.1), and cuts a tensor axis along one of them at most.
 
 use super::codes;
 use crate::ops::{lookup, passed};
 use crate::tir::walk::visit_statements;
 use relax_syntax::Name;
 use relax_syntax::annotation::{Annotation, Distributed, Placement};
+use relax_syntax::ast::ExprKind;
 use relax_syntax::diagnostic::{Diagnostic, Part};
+use relax_syntax::dim::Dim;
 use relax_syntax::ir::tensor::{LoopKind, StmtKind, TExpr};
 use relax_syntax::ir::{
     Atom, AttrValue, Body, Callee, Expr, Function, Module, TensorProgram, VarId, attr,
 };
+use relax_syntax::parse::parse_expression;
 use relax_syntax::resolve::annotation::placements_of_text;
 use relax_syntax::span::Span;
 use std::collections::BTreeSet;
@@ -33,22 +36,38 @@ pub(super) fn check_program(module: &Module, program: &TensorProgram) -> Vec<Dia
     found
 }
 
-/// The extents of a declared mesh; the message where it is none.
+/// The extents of a declared mesh, each a literal of at least 1 or a variable; the message where it is none. Variables are those of the
+/// mesh, and no dims of functions.
 ///
 /// # Errors
 /// Where there is none of this name, or what it says is no mesh.
-pub fn extents(module: &Module, mesh: &str) -> Result<Vec<i64>, String> {
+pub fn extents(module: &Module, mesh: &str) -> Result<Vec<Dim>, String> {
     let text = match attr(&module.attrs, mesh) {
         Some(AttrValue::Str(text)) => text.to_string(),
         Some(AttrValue::Int(extent)) => extent.to_string(),
         _ => return Err(format!("the mesh \"{mesh}\" is not declared")),
     };
-    let each = text.split(',').map(|part| part.trim().parse().ok().filter(|extent| *extent >= 1));
-    each.collect::<Option<Vec<i64>>>().ok_or_else(|| {
+    let each = text.split(',').map(|part| extent(part.trim())).collect::<Option<Vec<Dim>>>();
+    let is_twice = |each: &[Dim]| {
+        let mut dims = each.iter().enumerate();
+        dims.any(|(at, dim)| dim.as_int().is_none() && each[..at].contains(dim))
+    };
+    each.filter(|each| !is_twice(each)).ok_or_else(|| {
         format!(
-            "the mesh \"{mesh}\" is declared as {text:?}, which is no list of extents of at least 1"
+            "the mesh \"{mesh}\" is declared as {text:?}, which is no list of extents: integers of at least 1, and different names"
         )
     })
+}
+
+/// The extent of an axis: a literal of at least 1, or a name.
+fn extent(text: &str) -> Option<Dim> {
+    if let Ok(literal) = text.parse::<i64>() {
+        return (literal >= 1).then_some(Dim::Int(literal));
+    }
+    match parse_expression(text, 0).ok()?.kind {
+        ExprKind::Name(name) => Some(Dim::Var(name)),
+        _ => None,
+    }
 }
 
 struct Checker<'a> {
@@ -224,11 +243,10 @@ impl Checker<'_> {
                         );
                         return self.report(place, message, None);
                     };
-                    let stops = loops.iter().map(|item| &item.stop);
-                    if stops
-                        .into_iter()
-                        .any(|stop| matches!(stop, TExpr::Int(stop) if stop != extent))
-                    {
+                    let mut stops = loops.iter().map(|item| &item.stop);
+                    if stops.any(
+                        |stop| matches!(stop, TExpr::Int(stop) if extent.as_int() != Some(*stop)),
+                    ) {
                         let message =
                             format!("axis {mesh_dim} of the mesh \"{mesh}\" has extent {extent}");
                         self.report(place, message, None);

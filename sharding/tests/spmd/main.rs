@@ -9,10 +9,12 @@ mod programs;
 mod refused;
 mod seeded;
 mod stored;
+mod symbolic;
 mod weights;
 
 use relax_program::frontend::{Program, RunOptions, print, run as run_on_one};
 use relax_semantics::interp::Options;
+use relax_semantics::ranks::Mesh;
 use relax_semantics::stop::Stop;
 use relax_semantics::tensor::Tensor;
 use relax_semantics::value::Value;
@@ -68,8 +70,23 @@ impl Sharded {
         local: &Module,
         arguments: &[Value],
     ) -> Result<Value, (usize, Stop)> {
+        self.on_mesh(&self.mesh(), local, arguments)
+    }
+
+    /// On the ranks of a mesh with these extents.
+    pub(crate) fn on_mesh(
+        &self,
+        mesh: &Mesh,
+        local: &Module,
+        arguments: &[Value],
+    ) -> Result<Value, (usize, Stop)> {
         let function = self.global.function("main").expect("a main");
-        run(function, &self.plan, local, arguments, &Options::default()).result
+        run(function, (&self.plan, mesh), local, arguments, &Options::default()).result
+    }
+
+    /// The mesh with the literal extents of the program.
+    pub(crate) fn mesh(&self) -> Mesh {
+        self.plan.axes.fixed().expect("literal extents")
     }
 }
 

@@ -68,15 +68,16 @@ const PROGRAMS: &[(&str, Text, Shapes, bool)] = &[
 ];
 
 pub(crate) fn cases() -> Vec<Case> {
-    let mut cases = Vec::new();
-    for mesh in MESHES {
-        for &(name, text, shapes, is_exact) in PROGRAMS {
-            let text =
-                format!("module_attr(\"mesh[0]\", \"{mesh}\")\n\n{}", text(mesh.contains(',')));
-            cases.push(Case { name, text, shapes, is_exact });
-        }
-    }
-    cases
+    MESHES.into_iter().flat_map(cases_on).collect()
+}
+
+/// Every program on a mesh.
+pub(crate) fn cases_on(mesh: &str) -> Vec<Case> {
+    let each = PROGRAMS.iter().map(|&(name, text, shapes, is_exact)| {
+        let text = format!("module_attr(\"mesh[0]\", \"{mesh}\")\n\n{}", text(mesh.contains(',')));
+        Case { name, text, shapes, is_exact }
+    });
+    each.collect()
 }
 
 pub(crate) fn case(name: &str, mesh: &str) -> Case {

@@ -56,7 +56,8 @@ fn each_rank_reads_its_part() {
             let kept: Vec<Kept> = kept.collect();
             let given: Vec<Argument> = kept.iter().map(|own| Argument::Stored(own)).collect();
             let plan = &sharded.plan;
-            let found = run(function, plan, &sharded.local, &given, &Options::default()).result;
+            let placed = (plan, &sharded.mesh());
+            let found = run(function, placed, &sharded.local, &given, &Options::default()).result;
             assert!(same(&found.expect("all ranks end"), &expected), "{} at {n}", case.name);
             for (own, layout) in kept.iter().zip(&plan.params) {
                 // What is cut along every axis of the mesh, or along none, is read once in all.

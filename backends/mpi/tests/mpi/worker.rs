@@ -105,15 +105,16 @@ fn sizes(processes: &Arc<Processes>, lists: &str) -> Checked {
         let sharded = shard(&program.module, function, &BTreeMap::new(), &mut Prover::new());
         let Sharded { plan, local } =
             sharded.unwrap_or_else(|refused| panic!("{refused:?}\n{}", case.text));
+        let mesh = plan.axes.with_workers(processes.ranks()).expect("a mesh of all ranks");
         let machine = also_compiled.contains(&number).then(|| compiled(&program, &local, &cache));
         for n in 0..=33 {
             let shapes = (case.shapes)(n);
             let arguments: Vec<Value> =
                 shapes.iter().zip(1..).map(|(shape, seed)| tensor(shape, seed)).collect();
             let on_ranks = |call: &dyn Fn(Vec<Value>) -> RanRank| {
-                run_one(function, &plan, (&arguments, processes.rank()), |given| {
+                run_one(function, (&plan, &mesh), (&arguments, processes.rank()), |given| {
                     let given = given.expect("the arguments fit");
-                    processes.run(&plan.axes.mesh, || call(given))
+                    processes.run(&mesh, || call(given))
                 })
             };
             let mut found = vec![on_ranks(&|given| interpreted(processes, &local, given))];
@@ -122,8 +123,10 @@ fn sizes(processes: &Arc<Processes>, lists: &str) -> Checked {
                     machine.call(Arc::clone(processes) as _, "main", &given)
                 }));
             }
-            let expected =
-                || run_interpreted(function, &plan, &local, &arguments, &Options::default()).result;
+            let expected = || {
+                run_interpreted(function, (&plan, &mesh), &local, &arguments, &Options::default())
+                    .result
+            };
             for found in found.into_iter().flatten() {
                 let alike = match (&expected(), &found.result) {
                     (Ok(expected), Ok(found)) => compare(Relation::Equal, expected, found),

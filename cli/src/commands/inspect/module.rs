@@ -3,6 +3,7 @@
 use super::memory::{Plan, plan};
 use super::{Inspected, counted, signature};
 use crate::commands::kernel_check;
+use crate::commands::meshes::{extents, times};
 use crate::commands::numerics;
 use crate::commands::run::signatures_of_ranks;
 use crate::exit::Failure;
@@ -65,9 +66,7 @@ impl Read<'_> {
     /// What a caller of all ranks sees, where the functions are what each rank runs.
     fn ranks(&self, text: &mut String) {
         let Some((module, layouts)) = &self.ranks else { return };
-        let extents: Vec<String> =
-            layouts.axes.mesh.extents.iter().map(ToString::to_string).collect();
-        let (mesh, extents) = (&layouts.axes.mesh.name, extents.join(" x "));
+        let (mesh, extents) = (&layouts.axes.mesh, times(&layouts.axes));
         let _ = writeln!(text, "code of each rank of {mesh}, {extents}; all ranks together:");
         module.functions().for_each(|function| signature::text(function, text));
     }
@@ -75,8 +74,8 @@ impl Read<'_> {
     fn ranks_object(&self) -> Value {
         let Some((module, layouts)) = &self.ranks else { return Value::Null };
         json!({
-            "mesh": layouts.axes.mesh.name.as_str(),
-            "extents": layouts.axes.mesh.extents,
+            "mesh": layouts.axes.mesh.as_str(),
+            "extents": extents(&layouts.axes),
             "functions": module.functions().map(signature::object).collect::<Vec<_>>(),
         })
     }

@@ -116,9 +116,9 @@ impl Job<'_> {
             // Which is said by another rank.
             Refused::Elsewhere => Failure::Shown(Exit::Usage),
         })?;
-        let (layouts, arguments) = (self.of.layouts, (self.arguments, processes.rank()));
-        Ok(run_one(self.of.function, layouts, arguments, |given| {
-            processes.run(&layouts.axes.mesh, || match given {
+        let Ranked { function, layouts, mesh, .. } = *self.of;
+        Ok(run_one(function, (layouts, mesh), (self.arguments, processes.rank()), |given| {
+            processes.run(mesh, || match given {
                 Ok(given) => call(given),
                 Err(stop) => RanRank { result: Err(stop), printed: Vec::new() },
             })
@@ -127,7 +127,7 @@ impl Job<'_> {
 
     /// What all ranks have in common.
     fn facts(&self) -> Vec<(String, String)> {
-        let Ranked { args, content, function, .. } = self.of;
+        let Ranked { args, content, function, mesh, .. } = self.of;
         let (program, backend) = match content {
             Content::Text(program) => {
                 let numerics = format!("{:?}, {:?}", args.backend, args.numerics.chosen());
@@ -147,6 +147,7 @@ impl Job<'_> {
             ("the program".to_owned(), program),
             ("the function".to_owned(), args.entry.clone()),
             ("the backend".to_owned(), backend),
+            ("the extents of the mesh".to_owned(), format!("{:?}", mesh.extents)),
         ];
         for (&param, argument) in function.lambda.params.iter().zip(self.arguments) {
             let name = &function.var(param).name;

@@ -7,7 +7,7 @@ use super::super::local::{Local, as_program, local};
 use super::arguments::Inputs;
 use super::compiled::{limits, of_operators, target, unloadable};
 use super::{On, Ran, entry, finish, size};
-use crate::args::RunArgs;
+use crate::args::{Extents, RunArgs};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::files::shown_name;
 use crate::terminal::Terminal;
@@ -23,6 +23,7 @@ use relax_semantics::stop::Stop;
 use relax_semantics::tensor::Tensor;
 use relax_semantics::value::Value;
 use relax_sharding::Sharded;
+use relax_sharding::layout::Axes;
 use relax_sharding::run::{Argument, Ran as RanOnAll, run as run_ranks, run_by};
 use relax_sharding::signature::Layouts;
 use relax_syntax::Name;
@@ -91,8 +92,8 @@ pub(super) fn run(
     let Local { module, sharded: Sharded { plan, local } } = local;
     let function = entry(&module, &args.entry)?;
     let layouts = &Layouts::from(&plan);
-    fits(&layouts.axes.mesh, on)?;
-    let ran_by = Ranked { args, content: Content::Text(program), function, layouts };
+    let mesh = &mesh_of(args, &layouts.axes, on)?;
+    let ran_by = Ranked { args, content: Content::Text(program), function, layouts, mesh };
     let doing = ran_by.doing();
     let ran = match engine {
         Engine::Interpreter(arguments, options) => {
@@ -101,7 +102,7 @@ pub(super) fn run(
                 On::Processes(processes) => {
                     ran_by.job(&arguments).interpreted(processes, &local, options)?
                 }
-                _ => Some(run_ranks(function, layouts, &local, &arguments, &options)),
+                _ => Some(run_ranks(function, (layouts, mesh), &local, &arguments, &options)),
             }
         }
         Engine::Compiled(constants) => {
@@ -122,6 +123,8 @@ pub(super) struct Ranked<'a> {
     pub(super) content: Content<'a>,
     pub(super) function: &'a Function,
     pub(super) layouts: &'a Layouts,
+    /// The mesh with the extents of this run.
+    pub(super) mesh: &'a Mesh,
 }
 
 /// What ranks run, for them to compare.
@@ -139,7 +142,7 @@ pub(super) enum Code<'a> {
 
 impl Ranked<'_> {
     pub(super) fn workers(&self) -> usize {
-        self.layouts.axes.mesh.extents.iter().product()
+        self.mesh.extents.iter().product()
     }
 
     pub(super) fn doing(&self) -> String {
@@ -175,7 +178,7 @@ impl Job<'_> {
         on: &On,
         code: &Code<'_>,
     ) -> Result<Option<RanOnAll>, Failure> {
-        let Ranked { args, function, layouts, .. } = *self.of;
+        let Ranked { args, function, layouts, mesh, .. } = *self.of;
         let of_operators = of_operators(size("--max-memory", &args.max_memory)?);
         let limits = limits(args)?;
         if let On::Processes(processes) = on {
@@ -185,14 +188,13 @@ impl Job<'_> {
             };
             return self.compiled(processes, &one.map_err(|error| self.unloadable(error))?);
         }
-        let mesh = &layouts.axes.mesh;
         let machines = match code {
             Code::Image(image) => Ranks::load(image, mesh, limits, &of_operators),
             Code::File(file) => Ranks::of_bytes(file.bytes(), mesh, limits, &of_operators),
         };
         let machines = machines.map_err(|error| self.unloadable(error))?;
         let call = |given| machines.call(&args.entry, given);
-        Ok(Some(run_by(function, layouts, self.arguments, call)))
+        Ok(Some(run_by(function, (layouts, mesh), self.arguments, call)))
     }
 
     fn unloadable(&self, error: RanksError) -> Failure {
@@ -220,22 +222,32 @@ fn image(
     Ok(image)
 }
 
-/// Demands that there is a rank for each worker of a mesh.
-pub(super) fn fits(mesh: &Mesh, on: &On) -> Result<(), Failure> {
-    let (name, extents) = (&mesh.name, &mesh.extents);
-    let workers: usize = extents.iter().product();
-    let of_mesh = format!("the mesh \"{name}\" with the extents {extents:?} has {workers} workers");
-    match on {
-        On::Threads(ranks) if *ranks != workers => {
-            Err(Failure::usage(format!("--ranks {ranks}: {of_mesh}")))
-        }
-        On::Processes(processes) if processes.ranks() != workers => {
-            let started = processes.ranks();
-            Err(Failure::usage(format!(
-                "--mpi in {started} processes: {of_mesh}; start so many: `mpirun -np {workers}`"
-            )))
-        }
-        _ => Ok(()),
+/// The mesh of a run: there is a rank for each of its workers.
+pub(super) fn mesh_of(args: &RunArgs, axes: &Axes, on: &On) -> Result<Mesh, Failure> {
+    let given = |Extents(extents): &Extents| match extents[..] {
+        [workers] => axes.with_workers(workers),
+        _ => axes.with_extents(extents),
+    };
+    let given = args.ranks.as_ref().map(|extents| {
+        given(extents).map_err(|why| Failure::usage(format!("--ranks {extents}: {why}")))
+    });
+    let On::Processes(processes) = on else {
+        return given.unwrap_or_else(|| Err(Failure::usage("give --ranks")));
+    };
+    let started = processes.ranks();
+    let wrong = |why: String| Failure::usage(format!("--mpi in {started} processes: {why}"));
+    let mesh = match given {
+        Some(mesh) => mesh?,
+        None => axes.with_workers(started).map_err(|why| {
+            let start = axes.fixed().and_then(|mesh| mesh.workers());
+            let start = start.map(|ranks| format!("; start so many: `mpirun -np {ranks}`"));
+            wrong(why + &start.unwrap_or_default())
+        })?,
+    };
+    let workers: usize = mesh.extents.iter().product();
+    match workers == started {
+        true => Ok(mesh),
+        false => Err(wrong(format!("the extents of --ranks have {workers} workers"))),
     }
 }
 

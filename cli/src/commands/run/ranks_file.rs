@@ -2,7 +2,8 @@
 
 use super::super::constants::{Constants, load_for_ranks};
 use super::super::kernel_check;
-use super::ranks::{Code, Content, Ranked, finished, fits, flag};
+use super::super::meshes::times;
+use super::ranks::{Code, Content, Ranked, finished, flag, mesh_of};
 use super::{On, entry, loaded, size};
 use crate::args::RunArgs;
 use crate::exit::{Failure, Outcome};
@@ -24,14 +25,14 @@ pub(super) fn run(args: &RunArgs, on: &On, terminal: &mut Terminal) -> Outcome {
         )));
     }
     let (signatures, layouts) = signatures_of_ranks(file.ranks(), &name)?;
-    fits(&layouts.axes.mesh, on)?;
+    let mesh = &mesh_of(args, &layouts.axes, on)?;
     let function = entry(&signatures, &args.entry)?;
     kernel_check::warn(file.metadata().kernel_check.as_ref(), terminal);
     let limit = size("--max-memory", &args.max_memory)?;
     let constants = load_for_ranks(&signatures, function, args.params.as_deref(), limit)?;
     let Constants { parameters, stored, .. } = &constants;
     let content = Content::File(&file);
-    let ranked = Ranked { args, content, function, layouts: &layouts };
+    let ranked = Ranked { args, content, function, layouts: &layouts, mesh };
     let arguments = ranked.arguments(parameters, stored)?;
     terminal.doing(ranked.doing());
     let ran = ranked.job(&arguments).compiled_on(on, &Code::File(&file))?;
@@ -61,10 +62,16 @@ pub(in crate::commands) fn signatures_of_ranks(
 /// Why code of each rank does not run alone, and what runs it.
 pub(super) fn not_alone(text: &str, name: &str) -> Result<Failure, Failure> {
     let (_, layouts) = signatures_of_ranks(text, name)?;
-    let mesh = &layouts.axes.mesh;
-    let ranks: usize = mesh.extents.iter().product();
+    let axes = &layouts.axes;
+    let (of, ranks) = match axes.fixed() {
+        Some(mesh) => {
+            let ranks = mesh.extents.iter().product::<usize>().to_string();
+            (format!("the {ranks} ranks"), ranks)
+        }
+        None => (format!("{} ranks", times(axes)), "N".to_owned()),
+    };
     Ok(Failure::usage(format!(
-        "{name} has the code of each of the {ranks} ranks of \"{}\": give --ranks {ranks}, or start `mpirun -np {ranks} relax run --mpi {name}`",
-        mesh.name
+        "{name} has the code of each of {of} of \"{}\": give --ranks {ranks}, or start `mpirun -np {ranks} relax run --mpi {name}`",
+        axes.mesh
     )))
 }

@@ -12,6 +12,7 @@ use relax_program::frontend::{Program, print, print_and_parse, run};
 use relax_rewrite::inlined::inlined;
 use relax_rewrite::verify::relation_of_rounded;
 use relax_semantics::random::Random;
+use relax_semantics::ranks::Mesh;
 use relax_semantics::stop::Stop;
 use relax_semantics::tensor::Tensor;
 use relax_semantics::value::Value;
@@ -22,6 +23,7 @@ use relax_sharding::propagate::{Plan, Step, propagate};
 use relax_sharding::run::run as run_on_ranks;
 use relax_syntax::Name;
 use relax_syntax::annotation::{Placement, Reduction};
+use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::graph::Literals;
 use relax_syntax::ir::{Atom, Constant, Expr, Function, Module};
@@ -32,6 +34,8 @@ use std::collections::BTreeMap;
 const CALLS: usize = 6;
 /// One in so many programs is written with its layouts and sharded again.
 const WRITTEN: u64 = 4;
+/// Workers along an axis whose extent is a variable.
+const MOST_WORKERS: i64 = 4;
 /// Sizes at which costs are compared: other ones lead to other layouts.
 const SAMPLES: [i64; 4] = [1024, 1, 7, 0];
 /// What a sum of so many terms may be off, in units of the largest element: sums over ranks are of few terms.
@@ -123,15 +127,32 @@ impl Sharded<'_> {
             let name = &self.function.name;
             let want = run(self.module, name, arguments.clone(), &options()).result;
             let given = options().interpreter_options();
-            let ran = run_on_ranks(self.function, &self.plan, &self.local, &arguments, &given);
+            let placed = (&self.plan, &self.mesh(index));
+            let ran = run_on_ranks(self.function, placed, &self.local, &arguments, &given);
             self.alike(sums, (want, ran.result), statistics).map_err(|why| {
                 let text = print(&self.local);
-                let why = format!("`{name}` at {dims:?}, case {index}: {why}\n{text}");
+                let extents = &placed.1.extents;
+                let why =
+                    format!("`{name}` at {dims:?} on {extents:?}, case {index}: {why}\n{text}");
                 Finding::new("ranks", why, COMMAND)
             })?;
         }
         statistics.times.spent(Work::Run, since);
         Ok(())
+    }
+
+    /// The mesh of a call: extents that are variables are drawn for it.
+    fn mesh(&self, index: usize) -> Mesh {
+        let axes = &self.plan.axes;
+        let mut random = Random::new(self.case.seed, &format!("extents {index}"));
+        let extent = |own: &Dim| match own.as_int() {
+            Some(literal) => literal,
+            None => random.int(&(1..=MOST_WORKERS)),
+        };
+        let extents = axes.workers.iter().map(extent);
+        let extents = extents.map(|extent| usize::try_from(extent).unwrap_or(1));
+        let extents: Vec<usize> = extents.collect();
+        axes.with_extents(&extents).unwrap_or_else(|why| panic!("invariant: {why}"))
     }
 
     /// The same value, or the same trap.

@@ -14,7 +14,7 @@ use relax_syntax::ir::Module;
 pub fn on_shards(
     call: &Call,
     strategy: &Strategy,
-    (axis, workers): (usize, i64),
+    (axis, workers): (usize, &Dim),
     module: &Module,
     facts: &mut dyn Facts,
 ) -> Option<Call> {
@@ -45,7 +45,7 @@ pub fn on_shards(
 fn no_shard_is_empty(
     call: &Call,
     strategy: &Strategy,
-    workers: i64,
+    workers: &Dim,
     facts: &mut dyn Facts,
 ) -> bool {
     let mut extents =
@@ -56,7 +56,8 @@ fn no_shard_is_empty(
             }
         });
     let Some(extent) = extents.next() else { return false };
-    let last = shard_extent(&extent, workers, &Dim::Int(workers - 1));
+    let last = Dim::op(DimOp::Sub, workers.clone(), Dim::Int(1));
+    let last = shard_extent(&extent, workers, &last);
     facts.decide(&Claim::new(1, Relation::AtMost, last)) == Answer::Proved
 }
 
@@ -65,7 +66,7 @@ fn no_shard_is_empty(
 fn shards_are_blocks(
     call: &Call,
     strategy: &Strategy,
-    workers: i64,
+    workers: &Dim,
     facts: &mut dyn Facts,
 ) -> bool {
     let operands = call.operands.iter().zip(&strategy.operands).zip(&strategy.units);
@@ -82,7 +83,7 @@ fn shards_are_blocks(
         return true;
     }
     let Some((whole, _)) = cut.iter().find(|(_, unit)| *unit == 1).cloned() else { return false };
-    let rows = |extent: &Dim| Dim::op(DimOp::CeilDiv, extent.clone(), Dim::Int(workers));
+    let rows = |extent: &Dim| Dim::op(DimOp::CeilDiv, extent.clone(), workers.clone());
     cut.iter().all(|(extent, unit)| {
         let times = Dim::op(DimOp::Mul, rows(&whole), Dim::Int(*unit));
         facts.equal(&rows(extent), &times) == Answer::Proved

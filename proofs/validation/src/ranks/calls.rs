@@ -102,7 +102,7 @@ impl Comparison<'_> {
                         .all(|(placement, own)| *placement == own[axis])
                 };
                 for strategy in strategies.into_iter().filter(fits) {
-                    let along = (axis, self.world.workers[axis]);
+                    let along = (axis, &self.world.workers[axis]);
                     if let Some(local) =
                         on_shards(&call, &strategy, along, &self.one.module, self.facts)
                     {

@@ -47,7 +47,7 @@ impl Comparison<'_> {
     fn group(&self, call: &Placed) -> Result<usize, String> {
         let world = self.world;
         let axis = world.axis_of(call.rank).ok_or("its rank is not that of an axis")?;
-        if call.workers.as_int() != Some(world.workers[axis]) {
+        if *call.workers != world.workers[axis] {
             return Err("it has another number of workers than its axis".to_owned());
         }
         match call.along {

@@ -8,10 +8,10 @@ use relax_syntax::dim::Dim;
 use relax_syntax::facts::{Claim, Facts, Relation};
 use relax_syntax::ir::{DimVar, Function, Module};
 
-/// A mesh and the variable of the rank along each of its axes.
+/// A mesh, and for each of its axes the number of workers, a literal or a variable, and the variable of the rank.
 pub(super) struct World {
     pub(super) mesh: Name,
-    pub(super) workers: Vec<i64>,
+    pub(super) workers: Vec<Dim>,
     ranks: Vec<Name>,
 }
 
@@ -29,7 +29,7 @@ impl World {
         let (Some(mesh), None) = (meshes.next(), meshes.next()) else {
             return Err("ranks run over one mesh".to_owned());
         };
-        let workers = mesh_extents(local, mesh)?;
+        let mut workers = mesh_extents(local, mesh)?;
         if mesh_extents(global, mesh)? != workers {
             return Err(format!("the mesh \"{mesh}\" has other extents on one device"));
         }
@@ -45,7 +45,12 @@ impl World {
             })
             .collect();
         let names = names.ok_or("the first parameter of a rank is no list of variables")?;
-        let (ranks, rest) = names.split_at_checked(workers.len()).ok_or("ranks are missing")?;
+        let (ranks, mut rest) = names.split_at_checked(workers.len()).ok_or("ranks are missing")?;
+        for own in workers.iter_mut().filter(|own| own.as_int().is_none()) {
+            let (name, others) = rest.split_first().ok_or("the extents of the mesh are missing")?;
+            *own = Dim::Var(name.clone());
+            rest = others;
+        }
         let told = function.dims.iter().filter(|dim| dim.in_signature).map(|dim| &dim.name);
         if !told.eq(rest) {
             return Err(
@@ -60,14 +65,23 @@ impl World {
     /// Dims of a rank are bounded as on one device: a check of a narrower bound could stop a rank.
     fn demand_bounds(&self, function: &Function, own: &Function) -> Result<(), String> {
         let bounds = |dim: &DimVar| (dim.lower, dim.upper, dim.multiple_of);
+        let ranks = self.ranks.iter().zip(&self.workers).map(|(rank, workers)| {
+            let last = workers.as_int().map(|workers| workers - 1);
+            (rank, (Some(0), last, None))
+        });
+        let extents = self.workers.iter().filter_map(|workers| match workers {
+            Dim::Var(name) => Some((name, (Some(1), None, None))),
+            _ => None,
+        });
+        let of_mesh: Vec<_> = ranks.chain(extents).collect();
         for dim in &own.dims {
-            let expected = match self.ranks.iter().position(|rank| *rank == dim.name) {
-                Some(axis) => {
-                    let is_twice = self.ranks.iter().filter(|rank| **rank == dim.name).count() > 1;
-                    if is_twice || function.dim(&dim.name).is_some() {
-                        return Err(format!("`{}` is a rank and another dim", dim.name));
+            let mut same = of_mesh.iter().filter(|(name, _)| **name == dim.name);
+            let expected = match same.next() {
+                Some((_, bounds)) => {
+                    if same.next().is_some() || function.dim(&dim.name).is_some() {
+                        return Err(format!("`{}` is of the mesh and another dim", dim.name));
                     }
-                    (Some(0), Some(self.workers[axis] - 1), None)
+                    *bounds
                 }
                 None => function
                     .dim(&dim.name)
@@ -81,12 +95,13 @@ impl World {
         Ok(())
     }
 
-    /// A rank is one of the workers.
+    /// A rank is one of the workers, of which there is at least one.
     pub(super) fn assume(&self, facts: &mut dyn Facts) {
         for (rank, workers) in self.ranks.iter().zip(&self.workers) {
             let rank = Dim::Var(rank.clone());
+            facts.assume(Claim::new(1, Relation::AtMost, workers.clone()));
             facts.assume(Claim::new(0, Relation::AtMost, rank.clone()));
-            facts.assume(Claim::new(rank, Relation::Less, *workers));
+            facts.assume(Claim::new(rank, Relation::Less, workers.clone()));
         }
     }
 
@@ -122,7 +137,7 @@ impl World {
             if let Placement::Sharded(at) = placement
                 && let Some(dim) = dims.get_mut(*at)
             {
-                *dim = shard_extent(dim, self.workers[axis], &Dim::Var(self.ranks[axis].clone()));
+                *dim = shard_extent(dim, &self.workers[axis], &Dim::Var(self.ranks[axis].clone()));
             }
         }
         dims

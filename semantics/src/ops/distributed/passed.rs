@@ -176,9 +176,9 @@ pub fn collective<T: Passed>(
 #[must_use]
 pub fn own_rows(extent: i64, (workers, rank): (usize, usize)) -> (i64, i64) {
     let number = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
-    let (workers, rank) = (number(workers), number(rank));
-    let rows = shard_extent(&Dim::Int(extent), workers, &Dim::Int(rank)).as_int().unwrap_or(0);
-    let block = Dim::op(DimOp::CeilDiv, Dim::Int(extent), Dim::Int(workers)).as_int().unwrap_or(0);
+    let (workers, rank) = (Dim::Int(number(workers)), number(rank));
+    let rows = shard_extent(&Dim::Int(extent), &workers, &Dim::Int(rank)).as_int().unwrap_or(0);
+    let block = Dim::op(DimOp::CeilDiv, Dim::Int(extent), workers).as_int().unwrap_or(0);
     // An empty shard lies behind the last row.
     (rank.saturating_mul(block).min(extent), rows)
 }

@@ -16,22 +16,24 @@ use relax_syntax::dtype::DType;
 use relax_syntax::facts::{Claim, Relation};
 
 /// The number of workers and the rank, under C1; the attributes that name the group.
-fn group(infer: &mut Infer) -> Result<(i64, Dim), Reject> {
-    let mesh = infer.str("device_mesh")?;
-    let (axis, workers) = (infer.int("mesh_dim")?, infer.int("num_workers")?);
-    if mesh.is_empty() || axis < 0 || workers < 1 {
-        let message = "a group has a mesh, an axis of it and at least 1 worker";
-        return Err(infer.reject("C1", message));
+fn group(infer: &mut Infer) -> Result<(Dim, Dim), Reject> {
+    let (mesh, axis) = (infer.str("device_mesh")?, infer.int("mesh_dim")?);
+    if mesh.is_empty() || axis < 0 {
+        return Err(infer.reject("C1", "a group has a mesh and an axis of it"));
     }
-    Ok((workers, rank(infer, workers)?))
+    rank(infer)
 }
 
-fn rank(infer: &mut Infer, workers: i64) -> Result<Dim, Reject> {
-    let rank = infer.dim("rank")?;
+/// The number of workers, at least 1, and the rank among them, under C1.
+fn rank(infer: &mut Infer) -> Result<(Dim, Dim), Reject> {
+    let (workers, rank) = (infer.dim("num_workers")?, infer.dim("rank")?);
+    infer.require("C1", Claim::new(1, Relation::AtMost, workers.clone()), || {
+        format!("there is at least 1 worker, found {workers}")
+    })?;
     let message = || format!("a rank of {workers} workers is in 0..{workers}, found {rank}");
     infer.require("C1", Claim::new(0, Relation::AtMost, rank.clone()), message)?;
-    infer.require("C1", Claim::new(rank.clone(), Relation::Less, workers), message)?;
-    Ok(rank)
+    infer.require("C1", Claim::new(rank.clone(), Relation::Less, workers.clone()), message)?;
+    Ok((workers, rank))
 }
 
 /// The operand and an axis of it, under C2.
@@ -46,7 +48,7 @@ fn whole(
     infer: &mut Infer,
     dims: &mut [Dim],
     axis: usize,
-    (workers, rank): (i64, &Dim),
+    (workers, rank): (&Dim, &Dim),
 ) -> Result<(), Reject> {
     let extent = infer.dim("extent")?;
     infer.require("C3", Claim::new(0, Relation::AtMost, extent.clone()), || {
@@ -73,13 +75,9 @@ fn reduction(infer: &Infer, x: &TensorType, id: &'static str) -> Result<(), Reje
 }
 
 pub(super) fn infer_own_shard(infer: &mut Infer) -> Result<Annotation, Reject> {
-    let workers = infer.int("num_workers")?;
-    if workers < 1 {
-        return Err(infer.reject("C1", format!("there is at least 1 worker, found {workers}")));
-    }
-    let rank = rank(infer, workers)?;
+    let (workers, rank) = rank(infer)?;
     let (x, axis) = along(infer, "axis")?;
-    cut(infer, x, axis, (workers, &rank))
+    cut(infer, x, axis, (&workers, &rank))
 }
 
 /// The type of the shard of a tensor.
@@ -87,7 +85,7 @@ fn cut(
     infer: &mut Infer,
     x: TensorType,
     axis: Option<usize>,
-    (workers, rank): (i64, &Dim),
+    (workers, rank): (&Dim, &Dim),
 ) -> Result<Annotation, Reject> {
     let (Some(axis), Extents::Known(dims)) = (axis, &x.extents) else {
         return Ok(Annotation::Tensor(x));
@@ -108,7 +106,7 @@ pub(super) fn infer_reduce_scatter(infer: &mut Infer) -> Result<Annotation, Reje
     let (workers, rank) = group(infer)?;
     let (x, axis) = along(infer, "axis")?;
     reduction(infer, &x, "C3")?;
-    cut(infer, x, axis, (workers, &rank))
+    cut(infer, x, axis, (&workers, &rank))
 }
 
 pub(super) fn infer_all_gather(infer: &mut Infer) -> Result<Annotation, Reject> {
@@ -118,7 +116,7 @@ pub(super) fn infer_all_gather(infer: &mut Infer) -> Result<Annotation, Reject> 
         return Ok(Annotation::Tensor(x));
     };
     let mut dims = dims.clone();
-    whole(infer, &mut dims, axis, (workers, &rank))?;
+    whole(infer, &mut dims, axis, (&workers, &rank))?;
     Ok(tensor(infer.settled("C3", &dims)?, x.dtype))
 }
 
@@ -133,8 +131,8 @@ pub(super) fn infer_all_to_all(infer: &mut Infer) -> Result<Annotation, Reject> 
         return Err(infer.reject("C2", "split_axis and concat_axis are the same axis"));
     }
     let mut dims = dims.clone();
-    whole(infer, &mut dims, concat, (workers, &rank))?;
-    dims[split] = shard_extent(&dims[split], workers, &rank);
+    whole(infer, &mut dims, concat, (&workers, &rank))?;
+    dims[split] = shard_extent(&dims[split], &workers, &rank);
     Ok(tensor(infer.settled("C3", &dims)?, x.dtype))
 }
 

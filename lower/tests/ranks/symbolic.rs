@@ -1,0 +1,64 @@
+//! Certificates for every number of ranks: extents of the mesh are variables.
+
+use crate::programs::{Case, cases_on};
+use crate::{certificate, edited, open, sharded};
+use relax_corpus::sample::Sample;
+use relax_validation::check::verify;
+
+const MESHES: [&str; 2] = ["p", "p, q"];
+
+#[test]
+fn local_programs_are_proved_for_every_number_of_ranks() {
+    let mut wrong = Vec::new();
+    let cases: Vec<Case> = MESHES.into_iter().flat_map(cases_on).collect();
+    for case in Sample::of("certificates of any number of ranks", 4).take(cases) {
+        let sharded = sharded(&case);
+        let certificate = certificate(&sharded, &sharded.text).expect("a program");
+        let open = open(&certificate);
+        if !open.is_empty() {
+            wrong.push(format!("{}: {open:#?}\n{}\n{}", case.name, case.text, sharded.text));
+            continue;
+        }
+        let verified = verify(&certificate.text(), Some(&sharded.text));
+        assert_eq!(verified.map(|verified| verified.obligations), Ok(certificate.obligations));
+    }
+    assert!(wrong.is_empty(), "{} open: {}", wrong.len(), wrong.join("\n"));
+}
+
+/// Bugs of extents, each an edit of the local program of `megatron, rows` over two axes of any extents.
+const BUGS: &[(&str, &str, &str)] = &[
+    ("a literal number of workers", "\"mesh[0]\", 1, q, rank_1", "\"mesh[0]\", 1, 2, rank_1"),
+    ("the workers of the other axis", "\"mesh[0]\", 1, q, rank_1", "\"mesh[0]\", 1, p, rank_1"),
+    ("a narrower bound", "q = sym_var(lower_bound=1)", "q = sym_var(lower_bound=2)"),
+    ("no bound", "q = sym_var(lower_bound=1)", "q = sym_var(lower_bound=0)"),
+    ("extents in another order", "\"p\", \"q\"", "\"q\", \"p\""),
+    ("ranks in another order", "\"rank_0\", \"rank_1\"", "\"rank_1\", \"rank_0\""),
+    ("blocks of the other axis", "ceildiv(n, p)", "ceildiv(n, q)"),
+];
+
+#[test]
+fn no_bug_of_extents_is_proved() {
+    let cases = cases_on("p, q");
+    let case = cases.iter().find(|case| case.name == "megatron, rows").expect("the case");
+    let sharded = sharded(case);
+    for (what, old, new) in BUGS {
+        assert!(sharded.text.contains(old), "{what}:\n{}", sharded.text);
+        let edited = sharded.text.replace(old, new);
+        let is_proved = certificate(&sharded, &edited).is_ok_and(|made| open(&made).is_empty());
+        assert!(!is_proved, "{what}:\n{edited}");
+    }
+}
+
+#[test]
+fn no_edit_of_a_collective_is_proved_for_every_number_of_ranks() {
+    let all: Vec<_> = MESHES.into_iter().flat_map(cases_on).map(|case| sharded(&case)).collect();
+    let edits = all
+        .iter()
+        .flat_map(|sharded| edited(&sharded.local).into_iter().map(move |edit| (sharded, edit)));
+    let edits: Vec<_> = edits.collect();
+    assert!(edits.len() >= 100, "{} edits", edits.len());
+    for (sharded, (what, text)) in Sample::of("bugs of collectives of any number", 16).take(edits) {
+        let is_proved = certificate(sharded, &text).is_ok_and(|made| open(&made).is_empty());
+        assert!(!is_proved, "{what}\n{text}");
+    }
+}
