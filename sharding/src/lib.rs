@@ -4,6 +4,7 @@
 //! Functions are straight lines of operator calls; anything else is refused with its place.
 
 pub mod annotated;
+mod beam;
 mod calls;
 pub mod data;
 pub mod layout;

@@ -5,6 +5,7 @@
 //! over the bindings: states are the layouts of the values that are still used. Costs are polynomials in the dims; they are
 //! compared at sample sizes, which affects speed only.
 
+use crate::beam::{State, best};
 use crate::calls::{Choice, choices};
 use crate::layout::{Axes, Layout, text};
 use crate::movement::{Movement, movements};
@@ -21,8 +22,6 @@ use relax_syntax::span::Span;
 use relax_theorems::placement::calls::{Site, assume_declared, tensor};
 use std::collections::BTreeMap;
 
-/// States that are kept after a binding.
-const BEAM: usize = 64;
 /// The size of a symbolic dim at which costs are compared, unless another one is given.
 pub const SAMPLE: i64 = 1024;
 /// The same for the number of workers along an axis of a mesh.
@@ -142,16 +141,6 @@ pub(crate) fn refused(span: Span, message: impl Into<String>) -> Diagnostic {
     Diagnostic::error(codes::SHARDING, span, message)
 }
 
-/// A way through the bindings so far.
-#[derive(Clone, Default)]
-struct State {
-    have: BTreeMap<VarId, Vec<Layout>>,
-    steps: Vec<Step>,
-    bytes: i128,
-    /// Elements that ranks compute together.
-    work: i128,
-}
-
 struct Propagation<'a> {
     module: &'a Module,
     function: &'a Function,
@@ -189,7 +178,7 @@ impl Propagation<'_> {
             for state in &mut states {
                 state.have.retain(|var, _| used(var));
             }
-            is_truncated |= best(&mut states);
+            is_truncated |= best(&mut states, &|var, layout| self.bytes_to_whole(var, layout));
         }
         let place = (function.span, "the result");
         let ended = states.into_iter().filter_map(|mut state| {
@@ -457,22 +446,15 @@ impl Propagation<'_> {
         });
         Some(())
     }
-}
 
-/// Keeps the cheapest of the states that have the same layouts, and few of those; whether others were left out.
-fn best(states: &mut Vec<State>) -> bool {
-    states.sort_by_key(|state| (state.bytes, state.work));
-    let mut seen: Vec<BTreeMap<VarId, Vec<Layout>>> = Vec::new();
-    states.retain(|state| {
-        let is_new = !seen.contains(&state.have);
-        if is_new {
-            seen.push(state.have.clone());
-        }
-        is_new
-    });
-    let is_cut = states.len() > BEAM;
-    states.truncate(BEAM);
-    is_cut
+    /// Bytes that are moved until every rank has a value whole.
+    fn bytes_to_whole(&self, var: VarId, layout: &Layout) -> i128 {
+        let whole = self.axes.replicated();
+        let moved = self.function.var(var).annotation.as_ref().and_then(tensor);
+        let moved =
+            moved.and_then(|(dims, dtype)| movements((&dims, dtype), layout, &whole, self.axes));
+        moved.map_or(0, |moved| moved.iter().map(|one| self.at_sample(&one.bytes)).sum())
+    }
 }
 
 fn uses(expr: &Expr, var: VarId) -> bool {

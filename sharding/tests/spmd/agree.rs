@@ -7,6 +7,7 @@ use relax_sharding::annotated::annotated;
 use relax_sharding::movement::Collective;
 use relax_sharding::propagate::propagate;
 use relax_symbolic::Prover;
+use relax_syntax::Name;
 use relax_syntax::annotation::Reduction;
 use std::collections::BTreeMap;
 
@@ -79,6 +80,68 @@ fn a_decoder_with_its_cache_cut_by_heads_moves_the_bytes_of_the_textbook() {
         let plan = propagate(&module, function, &sizes, &mut Prover::new()).expect("layouts");
         let bytes = plan.bytes(&mut Prover::new()).eval(&|name| (name == "n").then_some(7));
         assert_eq!(bytes.ok(), Some(2 * 2 * (p - 1) * 7 * 8 * 4));
+    }
+}
+
+/// Tokens go to their experts and come back: two all-to-alls, each of (p - 1) N / p bytes, N of them dispatched. Neither tokens nor
+/// weights of experts are gathered. Without a layout of what is dispatched the same is found, at sizes at which weights are larger than
+/// what is dispatched.
+#[test]
+fn a_mixture_of_experts_moves_the_bytes_of_the_textbook() {
+    for (mesh, p) in [("2", 2), ("3", 3), ("4", 4)] {
+        for (name, choices) in [("experts, groups", 2), ("switch", 1)] {
+            let text = case(name, mesh).text;
+            let free = text.replace("sent = redistribute(einsum((dispatch, x), \"gsec,gsd->egcd\"), \"mesh[0]\", \"S[0]\")", "sent = einsum((dispatch, x), \"gsec,gsd->egcd\")");
+            assert_eq!(free.matches("redistribute").count(), 1, "{free}");
+            let sizes = [("g", 12), ("s", 120), ("d", 512), ("e", 24), ("h", 2048)];
+            let sizes = sizes.map(|(name, size)| (name.into(), size));
+            for (text, sizes) in [(text, BTreeMap::new()), (free, BTreeMap::from(sizes))] {
+                let module = load(&text);
+                let function = module.function("main").expect("a main");
+                let plan = propagate(&module, function, &sizes, &mut Prover::new());
+                let plan = plan.unwrap_or_else(|refused| panic!("{refused:?}\n{text}"));
+                let collectives: Vec<_> =
+                    plan.moves().flat_map(|(_, moves)| moves).map(|one| one.collective).collect();
+                let exchanges =
+                    [(1, 0), (0, 1)].map(|(from, to)| Collective::AllToAll { from, to });
+                assert_eq!(collectives, exchanges, "{name} on {mesh}\n{text}");
+                // Of 20 tokens 24 experts have one or two slots each, of 120 five or ten.
+                for [g, s, d, e] in [[12, 20, 512, 24], [24, 120, 8, 24], [0, 7, 3, 24]] {
+                    let value = |name: &Name| {
+                        let known = [("g", g), ("s", s), ("d", d), ("e", e)];
+                        known.iter().find(|(own, _)| own == name).map(|(_, value)| *value)
+                    };
+                    let dispatched = e * g * ((choices * s + e - 1) / e) * d * 4;
+                    let bytes = plan.bytes(&mut Prover::new()).eval(&value).ok();
+                    assert_eq!(bytes, Some(2 * (p - 1) * dispatched / p), "{name} on {mesh}");
+                }
+            }
+        }
+    }
+}
+
+/// Over two axes of a mesh experts are cut along the first one and their width along the second: what they give are terms, which go back
+/// as such and are summed as tokens, of 2 (p - 1) T bytes. Nothing of the routing is moved.
+#[test]
+fn experts_whose_width_is_cut_exchange_terms_and_sum_tokens() {
+    for (name, choices) in [("experts, groups", 2), ("switch", 1)] {
+        let sharded = sharded(&case(name, "2, 2").text);
+        let moves: Vec<_> = sharded.plan.moves().flat_map(|(_, movements)| movements).collect();
+        let along = |axis: usize| {
+            let own = moves.iter().filter(move |one| one.mesh_dim == axis);
+            own.map(|one| one.collective).collect::<Vec<_>>()
+        };
+        let exchanges = [(1, 0), (0, 1)].map(|(from, to)| Collective::AllToAll { from, to });
+        assert_eq!(along(0), exchanges, "{}", sharded.text);
+        // An all-reduce, or one in two parts with less to compute between them.
+        let sums = [Collective::AllReduce(Reduction::Sum)];
+        let parts = [Collective::ReduceScatter(3, Reduction::Sum), Collective::AllGather(2)];
+        assert!(along(1) == sums || along(1) == parts, "{}", sharded.text);
+        let value = |name: &Name| (["g", "s", "d", "e"].contains(&name.as_str())).then_some(16);
+        let bytes = sharded.plan.bytes(&mut Prover::new()).eval(&value).ok();
+        // Groups of ranks along the first axis are two, and exchange the same tokens there and other terms back.
+        let tokens = 16 * 16 * 16 * 4;
+        assert_eq!(bytes, Some(2 * choices * tokens + 2 * tokens), "{}", sharded.text);
     }
 }
 

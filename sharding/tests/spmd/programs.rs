@@ -65,7 +65,18 @@ const PROGRAMS: &[(&str, Text, Shapes, bool)] = &[
     ("norm", norm, |n| vec![vec![n, 8], vec![8]], true),
     ("exchange", exchange, |n| vec![vec![n, 5], vec![5]], true),
     ("exchange, columns", exchange, |n| vec![vec![5, n], vec![n]], true),
+    ("experts, groups", experts, |n| layer_of_experts([n, 3, 2, 5, 5]), false),
+    ("experts, tokens", experts, |n| layer_of_experts([3, n, 2, 3, 5]), false),
+    // Of one expert two cannot be chosen.
+    ("experts, experts", experts, |n| layer_of_experts([3, 4, 2, n.max(2), 3]), false),
+    ("switch", switch, |n| layer_of_experts([n, 5, 2, 5, 3]), false),
+    ("switch, wide", switch, |n| layer_of_experts([3, 3, 2, 3, n]), false),
 ];
+
+/// Tokens, the weights of the router, and those of the experts, of so many groups, tokens, model dims, experts and dims within an expert.
+fn layer_of_experts([g, s, d, e, h]: [usize; 5]) -> Vec<Vec<usize>> {
+    vec![vec![g, s, d], vec![d, e], vec![e, d, h], vec![e, h, d]]
+}
 
 pub(crate) fn cases() -> Vec<Case> {
     MESHES.into_iter().flat_map(cases_on).collect()
@@ -271,4 +282,50 @@ fn exchange(two: bool) -> String {
 "#
     };
     text.to_owned()
+}
+
+/// A mixture of experts in the manner of GShard: groups of tokens and the experts are cut over the first axis of the mesh, and what is wide
+/// in an expert over the second one. `routing` makes `dispatch` and `combine` of `gates`.
+fn mixture(two: bool, routing: &str) -> String {
+    let cut = |dims: &str, placement: &str, second: &str| {
+        let second = if two { format!(", {second}") } else { String::new() };
+        format!(r#"DTensor(({dims}), "f32", "mesh[0]", "{placement}{second}")"#)
+    };
+    let (x, first) = (cut(r#""g", "s", "d""#, "S[0]", "R"), if two { "S[0], R" } else { "S[0]" });
+    let (up, down) =
+        (cut(r#""e", "d", "h""#, "S[0]", "S[2]"), cut(r#""e", "h", "d""#, "S[0]", "S[1]"));
+    format!(
+        r#"def main(x: {x}, router: Tensor(("d", "e"), "f32"), up: {up}, down: {down}) -> {x}:
+    g, s, e = sym_var(), sym_var(), sym_var(lower_bound=1)
+    gates = softmax(matmul(x, router), axis=-1)
+{routing}
+    sent = redistribute(einsum((dispatch, x), "gsec,gsd->egcd"), "mesh[0]", "{first}")
+    wide = relu(einsum((sent, up), "egcd,edh->egch"))
+    y = einsum((combine, einsum((wide, down), "egch,ehd->egcd")), "gsec,egcd->gsd")
+    return redistribute(y, "mesh[0]", "{first}")
+"#
+    )
+}
+
+/// Two experts a token. First choices of all tokens of a group come before second ones; an expert takes twice its share of them.
+fn experts(two: bool) -> String {
+    let routing = r#"    top = topk(gates, 2, dtype="i64")
+    weights = divide(top[0], sum(top[0], axis=[2], keepdims=True))
+    chosen = one_hot(permute_dims(top[1], axes=[0, 2, 1]), const(1, "i64"), const(0, "i64"), e)
+    before = cumsum(reshape(chosen, shape(g, 2 * s, e)), axis=1, exclusive=True)
+    place = where(equal(chosen, const(1, "i64")), reshape(before, shape(g, 2, s, e)), const(-1, "i64"))
+    slots = one_hot(place, const(1.0, "f32"), const(0.0, "f32"), ceildiv(2 * s, e))
+    dispatch = sum(slots, axis=[1])
+    combine = einsum((weights, slots), "gsk,gksec->gsec")"#;
+    mixture(two, routing)
+}
+
+/// One expert a token, which takes its share of them and no more.
+fn switch(two: bool) -> String {
+    let routing = r#"    chosen = one_hot(argmax(gates, axis=2), const(1, "i64"), const(0, "i64"), e)
+    before = cumsum(chosen, axis=1, exclusive=True)
+    place = where(equal(chosen, const(1, "i64")), before, const(-1, "i64"))
+    dispatch = one_hot(place, const(1.0, "f32"), const(0.0, "f32"), ceildiv(s, e))
+    combine = multiply(dispatch, expand_dims(max(gates, axis=[2], keepdims=True), axis=[3]))"#;
+    mixture(two, routing)
 }

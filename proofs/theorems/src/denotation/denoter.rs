@@ -72,7 +72,7 @@ impl Denoter<'_> {
             },
             Node::Constant(_, kind) => Ok(dtype_of(kind, self.types)),
             Node::Call(call) => (meaning(call)?.dtype)(self, call),
-            Node::Part(whole, _) => self.dtype(whole),
+            Node::Part(whole, at) => super::meanings::part_dtype(self, whole, *at),
         }
     }
 

@@ -11,6 +11,7 @@ mod elementwise;
 mod indexing;
 mod movement;
 mod nn;
+mod ordering;
 mod pieces;
 mod pooling;
 mod product;
@@ -55,6 +56,7 @@ static TABLES: &[&[Meaning]] = &[
     pooling::MEANINGS,
     indexing::MEANINGS,
     nn::MEANINGS,
+    ordering::MEANINGS,
 ];
 
 /// The meaning of the operator with that full name.
@@ -96,9 +98,28 @@ pub(super) fn is_true(call: &Call, param: &str) -> bool {
     *call.arg(param) == Arg::Bool(true)
 }
 
+/// The call of `topk` that gives a tuple.
+fn top_of(whole: &Node) -> Option<&Call> {
+    match whole {
+        Node::Call(call) if call.row.name == "topk" => Some(call),
+        _ => None,
+    }
+}
+
 /// The extents of a part of a tuple.
 pub(super) fn part_shape(denoter: &mut Denoter, whole: &Node, at: usize) -> Known<Vec<Axis>> {
-    pieces::part_shape(denoter, whole, at)
+    match top_of(whole) {
+        Some(call) => ordering::top_shape(denoter, call),
+        None => pieces::part_shape(denoter, whole, at),
+    }
+}
+
+/// The dtype of a part of a tuple.
+pub(super) fn part_dtype(denoter: &Denoter, whole: &Node, at: usize) -> Known<DType> {
+    match top_of(whole) {
+        Some(call) => ordering::top_dtype(denoter, call, at),
+        None => denoter.dtype(whole),
+    }
 }
 
 /// An element of a part of a tuple.
@@ -108,5 +129,8 @@ pub(super) fn part_element(
     part: usize,
     at: &[Dim],
 ) -> Known<Term> {
-    pieces::part_element(denoter, whole, part, at)
+    match top_of(whole) {
+        Some(call) => ordering::top(denoter, call, part, at),
+        None => pieces::part_element(denoter, whole, part, at),
+    }
 }

@@ -127,7 +127,7 @@ fn stacked(denoter: &mut Denoter, call: &Call, at: &[Dim]) -> Known<Term> {
 fn part_range(denoter: &mut Denoter, whole: &Node, part: usize) -> Known<(usize, Dim, Dim)> {
     let Node::Call(call) = whole else { return unknown("no tuple") };
     if call.row.name != "split" {
-        return unknown("only parts of `split` have a denotation");
+        return unknown("only parts of `split` and `topk` have a denotation");
     }
     let shape = denoter.shape(first(call)?)?;
     let axis = the_axis(denoter, &shape, call)?;
