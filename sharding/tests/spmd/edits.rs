@@ -1,45 +1,84 @@
-//! Bugs by rule: each collective of each local program is left out, formed twice, or has another attribute, another operator or another
-//! group.
+//! Bugs by rule: each collective of a local program is left out, formed twice, or has another attribute, another operator or another
+//! group; each extent of a shard is that of another formula.
+
+#[path = "extents.rs"]
+mod extents;
 
 use relax_program::frontend::print;
+use relax_syntax::Name;
+use relax_syntax::annotation::Annotation;
 use relax_syntax::dim::{Dim, DimOp};
-use relax_syntax::ir::{Atom, Binding, Callee, Definition, Expr, Module};
+use relax_syntax::ir::{Atom, Binding, Callee, Definition, Expr, Function, Module, VarId, VarInfo};
 
-/// A collective of a local program: the number of its block, and of its binding there.
-type Place = (usize, usize);
-
-fn collective(expr: &Expr) -> Option<Collective<'_>> {
-    match expr {
-        Expr::Call { callee: Callee::Operator(name), args, .. } => {
-            name.strip_prefix("spmd.").map(|name| Collective { name, args })
-        }
-        _ => None,
-    }
+/// What a bug makes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    /// The axis of a tensor that is cut, or put together.
+    Axis,
+    /// A reduction, which is missing, another one, or formed twice.
+    Reduction,
+    /// The extents of shards where the ranks do not divide an axis.
+    Ragged,
+    /// The ranks that exchange something.
+    Group,
+    /// The layout of what comes of a collective in any other way.
+    Layout,
 }
 
-fn body(module: &mut Module) -> &mut relax_syntax::ir::Body {
-    let graphs = module.definitions.iter_mut().find_map(|definition| match definition {
-        Definition::Graph(function) => function.lambda.body.as_mut(),
+/// A wrong local program.
+pub(crate) struct Edit {
+    pub(crate) kind: Kind,
+    /// What is wrong in it.
+    pub(crate) what: &'static str,
+    pub(crate) text: String,
+}
+
+/// Each wrong local program of a checked one.
+pub(crate) fn edited(local: &Module) -> Vec<Edit> {
+    let mut found = Vec::new();
+    let function = local.functions().next().expect("a local program has a function");
+    let bindings = function.lambda.body.iter().flat_map(relax_syntax::ir::Body::bindings);
+    for (at, binding) in bindings.enumerate() {
+        let Some(own) = Collective::of(function, &binding.expr) else { continue };
+        for (kind, what, wrong) in own.edits() {
+            let text = changed(local, |function| own.put(function, at, wrong));
+            found.push(Edit { kind, what, text });
+        }
+    }
+    for (kind, what, wrong) in extents::edits(function) {
+        found.push(Edit { kind, what, text: changed(local, |function| *function = wrong) });
+    }
+    found
+}
+
+/// The text of a local program with an edit; what was deduced of its variables is left out, as it may not be so.
+fn changed(local: &Module, edit: impl FnOnce(&mut Function)) -> String {
+    let mut local = local.clone();
+    let function = local.definitions.iter_mut().find_map(|definition| match definition {
+        Definition::Graph(function) => Some(function),
         Definition::Tensor(_) => None,
     });
-    graphs.expect("a local program has a body")
+    let function = function.expect("a local program has a function");
+    edit(function);
+    for (at, var) in function.vars.iter_mut().enumerate() {
+        if !function.lambda.params.iter().any(|param| param.0 as usize == at) {
+            var.annotation = None;
+        }
+    }
+    print(&local)
 }
 
-fn collectives(module: &Module) -> Vec<(Place, Binding)> {
-    let mut module = module.clone();
-    let blocks = body(&mut module).blocks.iter().enumerate();
-    let all = blocks.flat_map(|(at, block)| {
-        block.bindings.iter().enumerate().map(move |(own, binding)| ((at, own), binding.clone()))
-    });
-    all.filter(|(_, binding)| collective(&binding.expr).is_some()).collect()
+/// What stands in the place of a call.
+enum Wrong {
+    Call(Expr),
+    /// The call, and the same of its result.
+    Twice,
 }
 
-/// A wrong call, and what is wrong in it.
-type Edit = (&'static str, Expr);
+type Found = (Kind, &'static str, Wrong);
 
 fn call(name: &str, args: Vec<Atom>) -> Expr {
-    let callee = Callee::Operator(format!("spmd.{name}").into());
-    Expr::Call { callee, args, attrs: Vec::new() }
+    Expr::Call { callee: Callee::Operator(name.into()), args, attrs: Vec::new() }
 }
 
 fn int(value: i64) -> Atom {
@@ -50,115 +89,195 @@ fn text(text: &str) -> Atom {
     Atom::Str(text.into())
 }
 
-/// A call with its arguments in the order of the parameters.
+/// A call of a collective with its arguments in the order of the parameters, and the dims of its operand.
 struct Collective<'a> {
     name: &'a str,
     args: &'a [Atom],
+    dims: &'a [Dim],
+    function: &'a Function,
 }
 
-impl Collective<'_> {
-    fn dim(&self, at: usize) -> &Dim {
+impl<'a> Collective<'a> {
+    fn of(function: &'a Function, expr: &'a Expr) -> Option<Self> {
+        let Expr::Call { callee: Callee::Operator(name), args, .. } = expr else { return None };
+        let name = name.strip_prefix("spmd.")?;
+        let Some(Atom::Var(VarId(operand))) = args.first() else { return None };
+        let annotation = function.vars[*operand as usize].annotation.as_ref();
+        let dims = annotation.and_then(Annotation::dims).expect("the dims are deduced");
+        Some(Self { name, args, dims, function })
+    }
+
+    fn dim(&self, at: usize) -> &'a Dim {
         match &self.args[at] {
             Atom::Dim(dim) => dim,
             other => panic!("no dim: {other:?}"),
         }
     }
 
-    fn with(&self, at: usize, atom: Atom) -> Expr {
+    fn int(&self, at: usize) -> i64 {
+        self.dim(at).as_int().expect("a literal")
+    }
+
+    fn with(&self, at: usize, atom: Atom) -> Wrong {
         let mut args = self.args.to_vec();
         args[at] = atom;
-        call(self.name, args)
+        Wrong::Call(call(&format!("spmd.{}", self.name), args))
     }
 
-    fn another_axis(&self, at: usize) -> Expr {
-        let other = if *self.dim(at) == Dim::Int(0) { 1 } else { 0 };
-        self.with(at, int(other))
+    /// The other axes of the operand in the place of one, without that of another argument.
+    fn other_axes(&self, at: usize, without: Option<usize>) -> Vec<Found> {
+        let rank = i64::try_from(self.dims.len()).expect("a rank");
+        let own = [Some(self.int(at)), without.map(|at| self.int(at))];
+        let others = (0..rank).filter(|axis| !own.contains(&Some(*axis)));
+        others.map(|axis| (Kind::Axis, "another axis", self.with(at, int(axis)))).collect()
     }
 
-    fn one_more(&self, at: usize) -> Expr {
+    fn one_more(&self, at: usize) -> Wrong {
         self.with(at, Atom::Dim(Dim::op(DimOp::Add, self.dim(at).clone(), Dim::Int(1))))
     }
 
     /// The rank that is as far from the last one as this one is from the first.
-    fn opposite(&self, workers: usize, rank: usize) -> Expr {
+    fn opposite(&self, workers: usize, rank: usize) -> Wrong {
         let last = Dim::op(DimOp::Sub, self.dim(workers).clone(), Dim::Int(1));
         self.with(rank, Atom::Dim(Dim::op(DimOp::Sub, last, self.dim(rank).clone())))
     }
 
     /// Another operator of the same group.
-    fn other(&self, name: &str, rest: &[Atom]) -> Expr {
-        call(name, [&self.args[..5], rest].concat())
+    fn other(&self, name: &str, rest: &[Atom]) -> Wrong {
+        Wrong::Call(call(&format!("spmd.{name}"), [&self.args[..5], rest].concat()))
+    }
+
+    /// Arguments in the place of an extent that are not the whole.
+    fn other_extents(&self, at: usize) -> Vec<Found> {
+        let whole = self.dim(at);
+        let blocks = Dim::op(DimOp::CeilDiv, whole.clone(), self.dim(3).clone());
+        let padded = Dim::op(DimOp::Mul, blocks, self.dim(3).clone());
+        let mut found = vec![(Kind::Ragged, "one row more", self.one_more(at))];
+        if extents::differ(self.function, whole, &padded) {
+            found.push((Kind::Ragged, "whole blocks", self.with(at, Atom::Dim(padded))));
+        }
+        found
     }
 
     /// Every wrong call in the place of one; none for a group of one rank, which has nobody to ask.
-    fn edits(&self) -> Vec<Edit> {
+    fn edits(&self) -> Vec<Found> {
         let is_own = self.name == "own_shard";
-        if *self.dim(if is_own { 1 } else { 3 }) == Dim::Int(1) {
+        let workers = if is_own { 1 } else { 3 };
+        if *self.dim(workers) == Dim::Int(1) {
             return Vec::new();
         }
-        let mut found = vec![("left out", Expr::Atom(self.args[0].clone()))];
+        let is_reduction = self.name.contains("reduce");
+        let missing = if is_reduction { Kind::Reduction } else { Kind::Layout };
+        let operand = Wrong::Call(Expr::Atom(self.args[0].clone()));
+        let mut found = vec![
+            (missing, "left out", operand),
+            (Kind::Group, "another rank", self.opposite(workers, workers + 1)),
+            (Kind::Group, "more ranks", self.one_more(workers)),
+        ];
         if is_own {
-            found.extend([
-                ("the shard of another rank", self.opposite(1, 2)),
-                ("the shard of the first rank", self.with(2, int(0))),
-                ("more ranks", self.one_more(1)),
-                ("another axis", self.another_axis(3)),
-            ]);
+            found.push((Kind::Group, "the shard of the first rank", self.with(2, int(0))));
+            found.extend(self.other_axes(3, None));
+            found.extend(self.in_equal_parts());
         } else {
-            found.extend([
-                ("another rank", self.opposite(3, 4)),
-                ("more ranks", self.one_more(3)),
-                ("another axis of the mesh", self.another_axis(2)),
-                ("another mesh", self.with(1, text("mesh[1]"))),
-            ]);
+            let axis = if self.int(2) == 0 { 1 } else { 0 };
+            found.push((Kind::Group, "another axis of the mesh", self.with(2, int(axis))));
+            found.push((Kind::Group, "another mesh", self.with(1, text("mesh[1]"))));
             found.extend(self.others());
         }
         found
     }
 
+    /// The rows of a rank where each has as many.
+    fn in_equal_parts(&self) -> Option<Found> {
+        let axis = self.int(3);
+        let whole = &self.dims[usize::try_from(axis).expect("an axis")];
+        let part = Dim::op(DimOp::FloorDiv, whole.clone(), self.dim(1).clone());
+        let begin = Dim::op(DimOp::Mul, self.dim(2).clone(), part.clone());
+        let end = Dim::op(DimOp::Add, begin.clone(), part.clone());
+        let all = Dim::op(DimOp::Mul, part, self.dim(1).clone());
+        let list = |dim: Dim| Atom::List(vec![Atom::Dim(dim)]);
+        let args = vec![self.args[0].clone(), list(Dim::Int(axis)), list(begin), list(end)];
+        let slice = Wrong::Call(call("strided_slice", args));
+        extents::differ(self.function, whole, &all).then_some((
+            Kind::Ragged,
+            "in equal parts",
+            slice,
+        ))
+    }
+
     /// With other attributes, and other operators.
-    fn others(&self) -> Vec<Edit> {
+    fn others(&self) -> Vec<Found> {
+        use Kind::{Axis, Layout, Reduction};
         let args = self.args;
         let reduced = |op: &str| self.other("all_reduce", &[text(op)]);
         match self.name {
-            "all_reduce" => vec![
-                ("a maximum", reduced("max")),
-                ("a minimum", reduced("min")),
-                ("scattered", self.other("reduce_scatter", &[int(0), text("sum")])),
-            ],
-            "reduce_scatter" => vec![
-                ("another axis", self.another_axis(5)),
-                ("a maximum", self.with(6, text("max"))),
-                ("not scattered", reduced("sum")),
-                (
-                    "a shard of one term",
-                    call("own_shard", [0, 3, 4, 5].map(|at| args[at].clone()).to_vec()),
-                ),
-            ],
-            "all_gather" => vec![
-                ("another axis", self.another_axis(5)),
-                ("one row more", self.one_more(6)),
-                ("summed", reduced("sum")),
-            ],
-            _ => vec![
-                ("the axes swapped", self.other(self.name, &[6, 5, 7].map(|at| args[at].clone()))),
-                ("one row more", self.one_more(7)),
-                ("gathered", self.other("all_gather", &[6, 7].map(|at| args[at].clone()))),
-            ],
+            "all_reduce" => {
+                let mut found = vec![
+                    (Reduction, "a maximum", reduced("max")),
+                    (Reduction, "a minimum", reduced("min")),
+                ];
+                let axes = (0..self.dims.len()).map(|axis| i64::try_from(axis).expect("an axis"));
+                found.extend(axes.map(|axis| {
+                    let scattered = self.other("reduce_scatter", &[int(axis), text("sum")]);
+                    (Layout, "scattered", scattered)
+                }));
+                found.push((Reduction, "formed twice", Wrong::Twice));
+                found
+            }
+            "reduce_scatter" => {
+                let shard = [0, 3, 4, 5].map(|at| args[at].clone()).to_vec();
+                let shard = Wrong::Call(call("spmd.own_shard", shard));
+                let mut found = self.other_axes(5, None);
+                found.extend([
+                    (Reduction, "a maximum", self.with(6, text("max"))),
+                    (Layout, "not scattered", reduced("sum")),
+                    (Reduction, "a shard of one term", shard),
+                ]);
+                found
+            }
+            "all_gather" => {
+                let mut found = self.other_axes(5, None);
+                found.extend(self.other_extents(6));
+                found.push((Layout, "summed", reduced("sum")));
+                found
+            }
+            _ => {
+                let swapped = self.other(self.name, &[6, 5, 7].map(|at| args[at].clone()));
+                let gathered = self.other("all_gather", &[6, 7].map(|at| args[at].clone()));
+                let mut found = self.other_axes(5, Some(6));
+                found.extend(self.other_axes(6, Some(5)));
+                found.extend(self.other_extents(7));
+                found.push((Axis, "the axes swapped", swapped));
+                found.push((Layout, "gathered", gathered));
+                found
+            }
         }
     }
-}
 
-/// Each wrong local program of a program: what is wrong in it, and its text.
-pub(crate) fn edited(local: &Module) -> Vec<(&'static str, String)> {
-    let mut found = Vec::new();
-    for ((block, at), binding) in collectives(local) {
-        let edits = collective(&binding.expr).map(|own| own.edits());
-        for (what, expr) in edits.into_iter().flatten() {
-            let mut edited = local.clone();
-            body(&mut edited).blocks[block].bindings[at].expr = expr;
-            found.push((what, print(&edited)));
+    /// Puts a wrong call in the place of the binding with this number.
+    fn put(&self, function: &mut Function, mut at: usize, wrong: Wrong) {
+        let vars = &mut function.vars;
+        let blocks = &mut function.lambda.body.as_mut().expect("a local program has a body").blocks;
+        let block = blocks.iter_mut().find(|block| {
+            let is_in = at < block.bindings.len();
+            if !is_in {
+                at -= block.bindings.len();
+            }
+            is_in
+        });
+        let bindings = &mut block.expect("the binding is in a block").bindings;
+        match wrong {
+            Wrong::Call(expr) => bindings[at].expr = expr,
+            Wrong::Twice => {
+                let var = VarId(u32::try_from(vars.len()).expect("few variables"));
+                let span = vars[0].span;
+                vars.push(VarInfo { name: Name::from("reduced_once"), annotation: None, span });
+                let mut args = self.args.to_vec();
+                args[0] = Atom::Var(var);
+                let again = call(&format!("spmd.{}", self.name), args);
+                let once = std::mem::replace(&mut bindings[at].expr, again);
+                bindings.insert(at, Binding { var, expr: once });
+            }
         }
     }
-    found
 }

@@ -69,7 +69,8 @@ const PROGRAMS: &[(&str, Text, Shapes, bool)] = &[
     ("experts, tokens", experts, |n| layer_of_experts([3, n, 2, 3, 5]), false),
     // Of one expert two cannot be chosen.
     ("experts, experts", experts, |n| layer_of_experts([3, 4, 2, n.max(2), 3]), false),
-    ("switch", switch, |n| layer_of_experts([n, 5, 2, 5, 3]), false),
+    ("switch", switch, |n| layer_of_experts([n, 5, 3, 5, 3]), false),
+    ("switch, experts", switch, |n| layer_of_experts([3, 3, 3, n.max(1), 2]), false),
     ("switch, wide", switch, |n| layer_of_experts([3, 3, 2, 3, n]), false),
 ];
 
@@ -285,8 +286,8 @@ fn exchange(two: bool) -> String {
 }
 
 /// A mixture of experts in the manner of GShard: groups of tokens and the experts are cut over the first axis of the mesh, and what is wide
-/// in an expert over the second one. `routing` makes `dispatch` and `combine` of `gates`.
-fn mixture(two: bool, routing: &str) -> String {
+/// in an expert over the second one. `routing` makes `dispatch` and `combine` of `gates`; it needs so many experts at least.
+fn mixture(two: bool, least: usize, routing: &str) -> String {
     let cut = |dims: &str, placement: &str, second: &str| {
         let second = if two { format!(", {second}") } else { String::new() };
         format!(r#"DTensor(({dims}), "f32", "mesh[0]", "{placement}{second}")"#)
@@ -296,7 +297,7 @@ fn mixture(two: bool, routing: &str) -> String {
         (cut(r#""e", "d", "h""#, "S[0]", "S[2]"), cut(r#""e", "h", "d""#, "S[0]", "S[1]"));
     format!(
         r#"def main(x: {x}, router: Tensor(("d", "e"), "f32"), up: {up}, down: {down}) -> {x}:
-    g, s, e = sym_var(), sym_var(), sym_var(lower_bound=1)
+    g, s, e = sym_var(), sym_var(), sym_var(lower_bound={least})
     gates = softmax(matmul(x, router), axis=-1)
 {routing}
     sent = redistribute(einsum((dispatch, x), "gsec,gsd->egcd"), "mesh[0]", "{first}")
@@ -317,7 +318,7 @@ fn experts(two: bool) -> String {
     slots = one_hot(place, const(1.0, "f32"), const(0.0, "f32"), ceildiv(2 * s, e))
     dispatch = sum(slots, axis=[1])
     combine = einsum((weights, slots), "gsk,gksec->gsec")"#;
-    mixture(two, routing)
+    mixture(two, 2, routing)
 }
 
 /// One expert a token, which takes its share of them and no more.
@@ -327,5 +328,5 @@ fn switch(two: bool) -> String {
     place = where(equal(chosen, const(1, "i64")), before, const(-1, "i64"))
     dispatch = one_hot(place, const(1.0, "f32"), const(0.0, "f32"), ceildiv(s, e))
     combine = multiply(dispatch, expand_dims(max(gates, axis=[2], keepdims=True), axis=[3]))"#;
-    mixture(two, routing)
+    mixture(two, 1, routing)
 }

@@ -1,27 +1,44 @@
 //! Seeded bugs in local programs: each is found by the checker, by a trap or by another result; none is accepted.
 
 use crate::bugs::BUGS;
-use crate::edits::edited;
-use crate::programs::{case, cases};
+use crate::edits::{Edit, Kind, edited};
+use crate::programs::{Case, case, cases};
 use crate::{Sharded, near, same, sharded, tensor};
+use relax_corpus::sample::Sample;
 use relax_program::frontend::Program;
 use relax_semantics::value::Value;
 use relax_syntax::span::Source;
+use std::collections::{BTreeMap, BTreeSet};
 
-/// Whether the edited program agrees with one device for every size.
-fn is_accepted(sharded: &Sharded, text: &str, shapes: fn(usize) -> Vec<Vec<usize>>) -> bool {
+/// How a bug is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Found {
+    /// Deduction rejects the program.
+    Rejected,
+    /// A rank stops.
+    Stopped,
+    /// The result is another one.
+    Different,
+}
+
+/// How the edited program is found not to agree with one device; `None` where it agrees for every size.
+fn found(sharded: &Sharded, text: &str, shapes: &[fn(usize) -> Vec<Vec<usize>>]) -> Option<Found> {
     let program = Program::load(Source::new("edited", text));
     if program.has_errors() {
-        return false;
+        return Some(Found::Rejected);
     }
-    (0..=33).all(|n| {
+    let each = shapes.iter().flat_map(|shapes| (0..=33).map(|n| shapes(n)));
+    let mut ended = each.map(|shapes| {
         let arguments: Vec<Value> =
-            shapes(n).iter().zip(1..).map(|(shape, seed)| tensor(shape, seed)).collect();
+            shapes.iter().zip(1..).map(|(shape, seed)| tensor(shape, seed)).collect();
         let expected = sharded.on_one(&arguments);
-        sharded
-            .on_ranks(&program.module, &arguments)
-            .is_ok_and(|found| same(&found, &expected) || near(&found, &expected))
-    })
+        match sharded.on_ranks(&program.module, &arguments) {
+            Ok(found) if same(&found, &expected) || near(&found, &expected) => None,
+            Ok(_) => Some(Found::Different),
+            Err(_) => Some(Found::Stopped),
+        }
+    });
+    ended.find_map(|ended| ended)
 }
 
 #[test]
@@ -37,7 +54,7 @@ fn no_seeded_bug_is_accepted() {
             sharded.text
         );
         let edited = sharded.text.replace(old, new);
-        if is_accepted(&sharded, &edited, case.shapes) {
+        if found(&sharded, &edited, &[case.shapes]).is_none() {
             accepted.push(format!("{what} in {name} on {mesh}"));
         }
     }
@@ -50,23 +67,38 @@ fn programs_without_a_bug_are_accepted() {
     for &(name, mesh, ..) in BUGS {
         let case = case(name, mesh);
         let sharded = sharded(&case.text);
-        assert!(is_accepted(&sharded, &sharded.text, case.shapes), "{name} on {mesh}");
+        assert_eq!(found(&sharded, &sharded.text, &[case.shapes]), None, "{name} on {mesh}");
     }
 }
 
 #[test]
-fn no_edit_of_a_collective_is_accepted() {
-    let (mut count, mut accepted) = (0, Vec::new());
-    for case in cases() {
-        let sharded = sharded(&case.text);
-        for (what, text) in edited(&sharded.local) {
-            count += 1;
-            if is_accepted(&sharded, &text, case.shapes) {
-                accepted.push(format!("{}: {what}\n{text}", case.name));
-            }
+fn no_bug_by_rule_is_accepted() {
+    // Some cases are other sizes of the same program.
+    let mut programs: BTreeMap<String, Vec<Case>> = BTreeMap::new();
+    cases().into_iter().for_each(|case| programs.entry(case.text.clone()).or_default().push(case));
+    let programs: Vec<(Sharded, Vec<Case>)> =
+        programs.into_iter().map(|(text, cases)| (sharded(&text), cases)).collect();
+    let mut bugs: Vec<(&(Sharded, Vec<Case>), Edit)> = Vec::new();
+    for program in &programs {
+        bugs.extend(edited(&program.0.local).into_iter().map(|edit| (program, edit)));
+    }
+    // Of two ways to say the same one counts.
+    let mut texts = BTreeSet::new();
+    bugs.retain(|(_, edit)| texts.insert(edit.text.clone()));
+    let mut kinds: BTreeMap<Kind, usize> = BTreeMap::new();
+    bugs.iter().for_each(|(_, edit)| *kinds.entry(edit.kind).or_default() += 1);
+    eprintln!("{} bugs: {kinds:?}", bugs.len());
+    for kind in [Kind::Axis, Kind::Reduction, Kind::Ragged, Kind::Group] {
+        assert!(kinds.get(&kind).is_some_and(|count| *count >= 50), "{kind:?}: {kinds:?}");
+    }
+    let (mut accepted, mut ways) = (Vec::new(), BTreeMap::<Found, usize>::new());
+    for ((sharded, cases), edit) in Sample::of("bugs of ranks that are run", 4).take(bugs) {
+        let shapes: Vec<_> = cases.iter().map(|case| case.shapes).collect();
+        match found(sharded, &edit.text, &shapes) {
+            Some(way) => *ways.entry(way).or_default() += 1,
+            None => accepted.push(format!("{}: {}\n{}", cases[0].name, edit.what, edit.text)),
         }
     }
-    assert!(accepted.is_empty(), "accepted of {count}: {}", accepted.join("\n"));
-    eprintln!("{count} edits");
-    assert!(count >= 200, "{count} edits");
+    eprintln!("found: {ways:?}");
+    assert!(accepted.is_empty(), "{} accepted: {}", accepted.len(), accepted.join("\n"));
 }
