@@ -1,12 +1,16 @@
 //! The annotated program: the function with its layouts written out. It means what the function means on one device.
 
+use crate::branches::BRANCH;
 use crate::layout::{Layout, text};
-use crate::program::laid;
+use crate::plan::completed;
+use crate::program::{laid, visit_bindings};
 use crate::propagate::{Plan, Step};
-use crate::rewritten::{Names, body, bound, rewritten};
+use crate::rewritten::{Names, body, bound, branch, rewritten};
 use relax_syntax::Name;
 use relax_syntax::annotation::{Annotation, Placement};
-use relax_syntax::ir::{Atom, Binding, Callee, Definition, Expr, Function, Module, VarId, VarInfo};
+use relax_syntax::ir::{
+    Atom, Binding, Body, Callee, Definition, Expr, Function, Module, VarId, VarInfo,
+};
 use std::collections::BTreeSet;
 
 /// The module with `annotate_sharding` behind each call of a function that is sharded, and each `redistribute`.
@@ -28,12 +32,14 @@ pub fn annotated(module: &Module, function: &Function, plan: &Plan) -> Module {
 
 fn written(function: &Function, plan: &Plan) -> Function {
     let mut own = function.clone();
+    let function = &completed(function, &plan.deduced);
     // Deduced annotations would only repeat what is deduced again.
     for (at, var) in own.vars.iter_mut().enumerate() {
         if !function.lambda.params.iter().any(|param| param.0 as usize == at) {
             var.annotation = None;
         }
     }
+    rename_branches(function, &mut own);
     let mut writer = Writer {
         function,
         plan,
@@ -49,6 +55,30 @@ fn written(function: &Function, plan: &Plan) -> Function {
     let Writer { mut own, bindings, names, .. } = writer;
     own.lambda.body = Some(body(function, &plan.results, &names, bindings));
     own
+}
+
+/// Names that both branches of an `if` bind are values of it: what is bound in a branch alone has a name of its own.
+fn rename_branches(function: &Function, own: &mut Function) {
+    let top: BTreeSet<VarId> = function.lambda.params.iter().copied().collect();
+    let bound = function.lambda.body.iter().flat_map(Body::bindings).map(|binding| binding.var);
+    let top: BTreeSet<VarId> = top.into_iter().chain(bound).collect();
+    let mut taken: BTreeSet<&Name> = top.iter().map(|var| &function.var(*var).name).collect();
+    visit_bindings(function, &mut |binding| {
+        let name = &function.var(binding.var).name;
+        if !top.contains(&binding.var) && !taken.insert(name) {
+            own.vars[binding.var.0 as usize].name = fresh(own, name);
+        }
+    });
+}
+
+/// A name that no variable has.
+fn fresh(function: &Function, name: &Name) -> Name {
+    let mut number = 1;
+    let fresh = |number: i32| Name::from(format!("{name}_{number}"));
+    while function.vars.iter().any(|own| own.name == fresh(number)) {
+        number += 1;
+    }
+    fresh(number)
 }
 
 struct Writer<'a> {
@@ -79,6 +109,27 @@ impl Writer<'_> {
                 };
                 self.names.insert((*var, layout.clone()), named);
             }
+            Step::If { var, condition, layout, branches } => {
+                let replicated = (*condition, self.plan.axes.replicated());
+                let condition =
+                    Atom::Var(self.names.get(&replicated).copied().unwrap_or(*condition));
+                let annotation = self.function.var(*var).annotation.as_ref();
+                let is_tuple = matches!(annotation, Some(Annotation::Tuple(_)));
+                let [then, otherwise] = branches.each_ref().map(|own| {
+                    let (outer, names) = (std::mem::take(&mut self.bindings), self.names.clone());
+                    own.steps.iter().for_each(|step| self.step(step));
+                    let bindings = std::mem::replace(&mut self.bindings, outer);
+                    let names = std::mem::replace(&mut self.names, names);
+                    branch(own, layout, is_tuple, &names, bindings)
+                });
+                self.bindings
+                    .push(Binding { var: *var, expr: Expr::If { condition, then, otherwise } });
+                let named = match is_tuple {
+                    true => *var,
+                    false => self.laid("annotate_sharding", *var, *var, layout),
+                };
+                self.names.insert((*var, layout.clone()), named);
+            }
             Step::Same { var, of, layout } => {
                 let mut named = self.names[&(*of, layout.clone())];
                 // The program asks for this layout, whether something is moved for it or not.
@@ -103,8 +154,13 @@ impl Writer<'_> {
                     && !self.distributed.contains(&of);
                 // As a distributed tensor a term would be refused by operators that are linear without being known to be.
                 let is_term = last.after.iter().any(|own| matches!(own, Placement::Partial(_)));
-                let operator =
-                    if is_plain || is_term { "annotate_sharding" } else { "redistribute" };
+                // What both branches give is of one kind.
+                let is_of_branch = wanted_by == BRANCH;
+                let operator = if is_plain || is_term || is_of_branch {
+                    "annotate_sharding"
+                } else {
+                    "redistribute"
+                };
                 let named = self.laid(operator, *var, of, &last.after);
                 self.names.insert((*var, last.after.clone()), named);
             }
@@ -113,13 +169,9 @@ impl Writer<'_> {
 
     fn laid(&mut self, operator: &str, var: VarId, of: VarId, layout: &Layout) -> VarId {
         let info = self.function.var(var);
-        let mut number = 1;
-        let fresh = |number: i32| Name::from(format!("{}_{number}", info.name));
-        while self.own.vars.iter().any(|own| own.name == fresh(number)) {
-            number += 1;
-        }
+        let name = fresh(&self.own, &info.name);
         let new = VarId(u32::try_from(self.own.vars.len()).unwrap_or(u32::MAX));
-        self.own.vars.push(VarInfo { name: fresh(number), annotation: None, span: info.span });
+        self.own.vars.push(VarInfo { name, annotation: None, span: info.span });
         if operator == "redistribute" {
             self.distributed.insert(new);
         }

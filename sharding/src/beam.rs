@@ -18,13 +18,20 @@ pub(crate) struct State {
     pub(crate) work: i128,
 }
 
+impl State {
+    /// What is compared of two states, the worst first.
+    pub(crate) fn cost(&self) -> (i128, i128) {
+        (self.bytes, self.work)
+    }
+}
+
 /// Keeps the cheapest of the states that have the same layouts, and few of those; whether others were left out.
 ///
 /// Half of them have moved the fewest bytes, and half would have if all values were made whole, at the cost of `to_whole`. What every
 /// rank has whole can be cut for nothing at any time, so a state that cuts early computes less and has moved no more, but may have
 /// to gather later.
 pub(crate) fn best(states: &mut Vec<State>, to_whole: &dyn Fn(VarId, &Layout) -> i128) -> bool {
-    states.sort_by_key(|state| (state.bytes, state.work));
+    states.sort_by_key(State::cost);
     let mut seen: Vec<BTreeMap<VarId, Vec<Layout>>> = Vec::new();
     states.retain(|state| {
         let is_new = !seen.contains(&state.have);
@@ -48,7 +55,7 @@ pub(crate) fn best(states: &mut Vec<State>, to_whole: &dyn Fn(VarId, &Layout) ->
         });
         each.fold(state.bytes, i128::saturating_add)
     };
-    others.sort_by_cached_key(|state| (whole(state), state.bytes, state.work));
+    others.sort_by_cached_key(|state| (whole(state), state.cost()));
     others.truncate(BEAM - states.len());
     states.extend(others);
     true

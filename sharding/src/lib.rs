@@ -1,15 +1,17 @@
 //! Floor 3: placements of distributed tensors. [`propagate`] chooses a placement for each value of a function, [`lower`]
 //! makes of it one program that every rank of the mesh runs on its own shards, [`run`](mod@run) runs that program.
 //!
-//! Functions are straight lines of operator calls; anything else is refused with its place.
+//! Functions are operator calls, branches that all ranks take alike, and checks of what all have; anything else is refused with its place.
 
 pub mod annotated;
 mod beam;
+mod branches;
 mod calls;
 pub mod data;
 pub mod layout;
 pub mod lower;
 pub mod movement;
+mod plan;
 mod program;
 pub mod propagate;
 mod rewritten;

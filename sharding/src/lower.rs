@@ -6,8 +6,9 @@
 use crate::calls::localized;
 use crate::layout::{Axes, Layout};
 use crate::movement::{Collective, Movement};
+use crate::plan::completed;
 use crate::propagate::{Plan, Step};
-use crate::rewritten::{Names, body, bound, rewritten};
+use crate::rewritten::{self, Names, body, bound, rewritten};
 use relax_syntax::Name;
 use relax_syntax::annotation::{Annotation, Extents, TensorType};
 use relax_syntax::dim::Dim;
@@ -26,6 +27,7 @@ use std::collections::BTreeSet;
 /// Where the plan is of another function.
 #[must_use]
 pub fn lower(module: &Module, function: &Function, plan: &Plan, facts: &mut dyn Facts) -> Module {
+    let function = &completed(function, &plan.deduced);
     let mut builder = Builder::new(function, &plan.axes);
     let world = builder.world();
     let mut params = vec![world];
@@ -144,6 +146,25 @@ impl<'a> Builder<'a> {
                 }
                 let to = movements.last().map_or(from, |last| &last.after).clone();
                 self.names.insert((*var, to), now);
+            }
+            Step::If { var, condition, layout, branches } => {
+                let replicated = (*condition, self.axes.replicated());
+                let whole = self.names.get(&replicated);
+                let condition = whole.unwrap_or_else(|| &self.names[&(*condition, Layout::new())]);
+                let condition = Atom::Var(*condition);
+                let is_tuple =
+                    matches!(self.function.var(*var).annotation, Some(Annotation::Tuple(_)));
+                let [then, otherwise] = branches.each_ref().map(|branch| {
+                    let (outer, names) = (std::mem::take(&mut self.bindings), self.names.clone());
+                    branch.steps.iter().for_each(|step| self.step(step, facts));
+                    let bindings = std::mem::replace(&mut self.bindings, outer);
+                    let names = std::mem::replace(&mut self.names, names);
+                    rewritten::branch(branch, layout, is_tuple, &names, bindings)
+                });
+                let info = self.function.var(*var);
+                let expr = Expr::If { condition, then, otherwise };
+                let own = self.bind(&info.name.clone(), expr, info.span);
+                self.names.insert((*var, layout.clone()), own);
             }
             Step::Bind { var, operands, layout } => {
                 let expr = bound(self.function, *var);

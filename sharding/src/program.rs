@@ -6,7 +6,7 @@ use relax_semantics::ops::{lookup, passed, says_layout};
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
 use relax_syntax::diagnostic::Diagnostic;
-use relax_syntax::ir::{Atom, Callee, Expr, Function, Module};
+use relax_syntax::ir::{Atom, Binding, Body, Callee, Expr, Function, Module};
 use relax_syntax::resolve::annotation::placements_of_text;
 use std::collections::BTreeMap;
 
@@ -26,11 +26,11 @@ pub(crate) fn mesh_of(module: &Module, function: &Function) -> Result<Name, Diag
             }
         });
     }
-    for binding in function.lambda.body.iter().flat_map(relax_syntax::ir::Body::bindings) {
+    visit_bindings(function, &mut |binding| {
         if let Some((_, mesh, _)) = laid(&binding.expr) {
             note(&mesh);
         }
-    }
+    });
     match (&meshes[..], &declared_meshes(module)[..]) {
         ([mesh], _) => Ok(mesh.clone()),
         ([], [mesh]) => Ok((*mesh).clone()),
@@ -75,12 +75,24 @@ pub(crate) fn samples(
 /// Why a binding is not supported, whatever its operands are.
 pub(crate) fn unsupported(expr: &Expr) -> Option<&'static str> {
     match expr {
-        Expr::If { .. } => Some("an `if` is not sharded"),
-        Expr::MatchCast(..) => Some("a `match_cast` is not sharded"),
         Expr::Closure(_) => Some("a nested function is not sharded"),
         Expr::Call { callee: Callee::Global(_) | Callee::Var(_), .. } => {
             Some("a call of a function is not sharded: only operators are")
         }
         _ => None,
     }
+}
+
+/// Visits the bindings of a function, those of branches included.
+pub(crate) fn visit_bindings<'f>(function: &'f Function, visit: &mut dyn FnMut(&'f Binding)) {
+    fn of_body<'f>(body: &'f Body, visit: &mut dyn FnMut(&'f Binding)) {
+        for binding in body.bindings() {
+            visit(binding);
+            if let Expr::If { then, otherwise, .. } = &binding.expr {
+                of_body(then, visit);
+                of_body(otherwise, visit);
+            }
+        }
+    }
+    function.lambda.body.iter().for_each(|body| of_body(body, visit));
 }

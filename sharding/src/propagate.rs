@@ -6,102 +6,30 @@
 //! compared at sample sizes, which affects speed only.
 
 use crate::beam::{State, best};
+use crate::branches::{of_branches, used_in};
 use crate::calls::{Choice, choices};
 use crate::layout::{Axes, Layout, text};
-use crate::movement::{Movement, movements};
+use crate::movement::movements;
+use crate::plan::completed;
+pub use crate::plan::{Branch, Plan, Step};
 use crate::program::{laid, mesh_of, samples, unsupported};
 use relax_semantics::check::codes;
 use relax_semantics::ops::{Operator, is_of_ranks, lookup};
 use relax_syntax::Name;
 use relax_syntax::annotation::{Annotation, Placement};
 use relax_syntax::diagnostic::Diagnostic;
-use relax_syntax::dim::{Dim, DimOp};
+use relax_syntax::dim::Dim;
 use relax_syntax::facts::Facts;
-use relax_syntax::ir::{Atom, Binding, Callee, Expr, Function, Module, VarId};
+use relax_syntax::ir::{Atom, Binding, Body, Callee, Expr, Function, Module, VarId};
 use relax_syntax::span::Span;
 use relax_theorems::placement::calls::{Site, assume_declared, tensor};
-use std::collections::BTreeMap;
+use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The size of a symbolic dim at which costs are compared, unless another one is given.
 pub const SAMPLE: i64 = 1024;
 /// The same for the number of workers along an axis of a mesh.
 pub const SAMPLE_WORKERS: i64 = 4;
-
-/// What ranks do, in order.
-#[derive(Clone, Debug)]
-pub enum Step {
-    /// A binding, with the layout of its operands and of its value.
-    Bind {
-        /// The variable that is bound.
-        var: VarId,
-        /// Of each tensor operand.
-        operands: Vec<Layout>,
-        /// Of the value, of each field of a tuple.
-        layout: Layout,
-    },
-    /// Another name of a value in one layout.
-    Same {
-        /// The new name.
-        var: VarId,
-        /// The old one.
-        of: VarId,
-        /// The layout of both.
-        layout: Layout,
-    },
-    /// A redistribution of a value.
-    Move {
-        /// The variable that is moved.
-        var: VarId,
-        /// Its layout before.
-        from: Layout,
-        /// The layouts on the way and the last one.
-        movements: Vec<Movement>,
-        /// The binding that wants it.
-        span: Span,
-        /// What wants it.
-        wanted_by: String,
-    },
-}
-
-/// The layouts of a function.
-#[derive(Clone, Debug)]
-pub struct Plan {
-    /// The mesh of all layouts.
-    pub axes: Axes,
-    /// The function's name.
-    pub function: Name,
-    /// What ranks do, in order.
-    pub steps: Vec<Step>,
-    /// Of each parameter; `None` of what is no tensor.
-    pub params: Vec<Option<Layout>>,
-    /// Of each result.
-    pub results: Vec<(VarId, Layout)>,
-    /// The sizes at which costs were compared.
-    pub samples: BTreeMap<Name, i64>,
-    /// Whether states were left out.
-    pub is_truncated: bool,
-}
-
-impl Plan {
-    /// The redistributions, in order.
-    pub fn moves(&self) -> impl Iterator<Item = (&Step, &[Movement])> {
-        self.steps.iter().filter_map(|step| match step {
-            Step::Move { movements, .. } => Some((step, movements.as_slice())),
-            _ => None,
-        })
-    }
-
-    /// Bytes that all ranks send together, terms alike in one.
-    #[must_use]
-    pub fn bytes(&self, facts: &mut dyn Facts) -> Dim {
-        let each = self
-            .moves()
-            .flat_map(|(_, movements)| movements)
-            .map(|movement| movement.bytes.clone());
-        let sum = each.reduce(|a, b| Dim::op(DimOp::Add, a, b)).unwrap_or(Dim::Int(0));
-        facts.simplify(&sum)
-    }
-}
 
 /// Chooses the layouts of a function of a checked module.
 ///
@@ -114,6 +42,8 @@ pub fn propagate(
     facts: &mut dyn Facts,
 ) -> Result<Plan, Diagnostic> {
     let mesh = mesh_of(module, function)?;
+    let deduced = of_branches(module, function, facts);
+    let function = &completed(function, &deduced);
     let taken = |name: &str| {
         function.dim(name).is_some() || function.vars.iter().any(|var| var.name == name)
     };
@@ -123,9 +53,13 @@ pub fn propagate(
     assume_declared(function, facts);
     axes.assume(facts);
     let samples = samples(function, &axes, sizes);
-    let planned = Propagation { module, function, axes: &axes, samples: &samples }.run(facts);
+    let is_truncated = Cell::new(false);
+    let propagation =
+        Propagation { module, function, axes: &axes, samples: &samples, is_truncated };
+    let planned = propagation.run(facts);
+    let is_truncated = propagation.is_truncated.get();
     facts.pop();
-    let (state, params, results, is_truncated) = planned?;
+    let (state, params, results) = planned?;
     Ok(Plan {
         axes,
         function: function.name.clone(),
@@ -134,6 +68,7 @@ pub fn propagate(
         results,
         samples,
         is_truncated,
+        deduced,
     })
 }
 
@@ -141,17 +76,19 @@ pub(crate) fn refused(span: Span, message: impl Into<String>) -> Diagnostic {
     Diagnostic::error(codes::SHARDING, span, message)
 }
 
-struct Propagation<'a> {
+pub(crate) struct Propagation<'a> {
     module: &'a Module,
-    function: &'a Function,
-    axes: &'a Axes,
+    pub(crate) function: &'a Function,
+    pub(crate) axes: &'a Axes,
     samples: &'a BTreeMap<Name, i64>,
+    /// Whether states were left out.
+    is_truncated: Cell<bool>,
 }
 
 /// Who wants a value in a layout.
-type Wanted<'a> = (Span, &'a str);
+pub(crate) type Wanted<'a> = (Span, &'a str);
 
-type Planned = (State, Vec<Option<Layout>>, Vec<(VarId, Layout)>, bool);
+type Planned = (State, Vec<Option<Layout>>, Vec<(VarId, Layout)>);
 
 impl Propagation<'_> {
     fn run(&self, facts: &mut dyn Facts) -> Result<Planned, Diagnostic> {
@@ -159,38 +96,63 @@ impl Propagation<'_> {
         let Some(body) = &function.lambda.body else {
             return Err(refused(function.span, format!("`{}` is external", function.name)));
         };
-        for binding in body.bindings() {
-            if let Some(why) = unsupported(&binding.expr) {
-                return Err(refused(function.var(binding.var).span, why));
-            }
-        }
         let mut start = State::default();
         let params = self.params(&mut start)?;
         let results = self.results(&body.result)?;
-        let (mut states, mut is_truncated) = (vec![start], false);
+        let returned: Vec<VarId> = results.iter().map(|(var, _)| *var).collect();
+        let states = self.through(body, &returned, start, facts)?;
+        let ended = self.ended(&states, &results, (function.span, "the result"));
+        let state =
+            ended.ok_or_else(|| refused(function.span, "no layouts lead to that of the result"))?;
+        Ok((state, params, results))
+    }
+
+    /// The states behind the bindings of a body, of which these values are used later.
+    pub(crate) fn through(
+        &self,
+        body: &Body,
+        later: &[VarId],
+        start: State,
+        facts: &mut dyn Facts,
+    ) -> Result<Vec<State>, Diagnostic> {
+        let mut states = vec![start];
         let bindings: Vec<&Binding> = body.bindings().collect();
         for (at, binding) in bindings.iter().enumerate() {
-            states = self.binding(binding, states, facts)?;
-            let used = |var: &VarId| {
-                results.iter().any(|(result, _)| result == var)
-                    || bindings[at + 1..].iter().any(|later| uses(&later.expr, *var))
-            };
-            for state in &mut states {
-                state.have.retain(|var, _| used(var));
+            if let Some(why) = unsupported(&binding.expr) {
+                return Err(refused(self.function.var(binding.var).span, why));
             }
-            is_truncated |= best(&mut states, &|var, layout| self.bytes_to_whole(var, layout));
+            // The values of a branch that gives several; it has no use of a tuple of them.
+            let is_result = body.result == Atom::Var(binding.var);
+            if is_result && matches!(binding.expr, Expr::Atom(Atom::Tuple(_))) {
+                continue;
+            }
+            states = self.binding(binding, states, facts)?;
+            let mut used: BTreeSet<VarId> = later.iter().copied().collect();
+            bindings[at + 1..].iter().for_each(|later| used_in(&later.expr, &mut used));
+            for state in &mut states {
+                state.have.retain(|var, _| used.contains(var));
+            }
+            if best(&mut states, &|var, layout| self.bytes_to_whole(var, layout)) {
+                self.is_truncated.set(true);
+            }
         }
-        let place = (function.span, "the result");
-        let ended = states.into_iter().filter_map(|mut state| {
-            results
-                .iter()
-                .try_for_each(|(var, layout)| self.ensure(&mut state, *var, layout, place))
-                .map(|()| state)
+        Ok(states)
+    }
+
+    /// The cheapest of the states in which these values have these layouts, moved there if need be.
+    pub(crate) fn ended(
+        &self,
+        states: &[State],
+        results: &[(VarId, Layout)],
+        wanted: Wanted,
+    ) -> Option<State> {
+        let ended = states.iter().filter_map(|state| {
+            let mut state = state.clone();
+            let mut each = results.iter();
+            each.try_for_each(|(var, layout)| self.ensure(&mut state, *var, layout, wanted))?;
+            Some(state)
         });
-        let state = ended.min_by_key(|state| (state.bytes, state.work));
-        let state =
-            state.ok_or_else(|| refused(function.span, "no layouts lead to that of the result"))?;
-        Ok((state, params, results, is_truncated))
+        ended.min_by_key(State::cost)
     }
 
     fn params(&self, start: &mut State) -> Result<Vec<Option<Layout>>, Diagnostic> {
@@ -295,6 +257,12 @@ impl Propagation<'_> {
                 let row = lookup(name)
                     .ok_or_else(|| refused(span, format!("there is no operator `{name}`")))?;
                 self.call(binding.var, row, (args, attrs), states, facts)
+            }
+            Expr::If { condition, then, otherwise } => {
+                self.branches(binding.var, condition, [then, otherwise], states, facts)
+            }
+            Expr::MatchCast(Atom::Var(of), annotation) => {
+                self.match_cast(binding.var, *of, annotation, states)
             }
             _ => Err(refused(span, "this binding is not sharded")),
         }
@@ -415,7 +383,7 @@ impl Propagation<'_> {
     }
 
     /// Has a value in a layout, moved there if need be; `None` where that cannot be.
-    fn ensure(
+    pub(crate) fn ensure(
         &self,
         state: &mut State,
         var: VarId,
@@ -454,22 +422,5 @@ impl Propagation<'_> {
         let moved =
             moved.and_then(|(dims, dtype)| movements((&dims, dtype), layout, &whole, self.axes));
         moved.map_or(0, |moved| moved.iter().map(|one| self.at_sample(&one.bytes)).sum())
-    }
-}
-
-fn uses(expr: &Expr, var: VarId) -> bool {
-    fn in_atom(atom: &Atom, var: VarId) -> bool {
-        match atom {
-            Atom::Var(own) => *own == var,
-            Atom::Tuple(items) | Atom::List(items) => items.iter().any(|item| in_atom(item, var)),
-            _ => false,
-        }
-    }
-    match expr {
-        Expr::Atom(atom) | Expr::Get(atom, _) | Expr::MatchCast(atom, _) => in_atom(atom, var),
-        Expr::Call { args, attrs, .. } => {
-            args.iter().chain(attrs.iter().map(|(_, atom)| atom)).any(|atom| in_atom(atom, var))
-        }
-        Expr::If { .. } | Expr::Closure(_) => true,
     }
 }

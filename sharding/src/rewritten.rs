@@ -1,6 +1,8 @@
 //! Calls of the function with other variables as operands, each in the layout that the call wants.
 
 use crate::layout::Layout;
+use crate::program::visit_bindings;
+use crate::propagate::Branch;
 use relax_semantics::ops::{Param, lookup, passed};
 use relax_syntax::ir::{Atom, Binding, Block, BlockKind, Body, Callee, Expr, Function, VarId};
 use relax_theorems::placement::calls::is_value;
@@ -11,9 +13,13 @@ pub(crate) type Names = BTreeMap<(VarId, Layout), VarId>;
 
 /// The expression that a function with a plan binds to a variable.
 pub(crate) fn bound(function: &Function, var: VarId) -> &Expr {
-    let body = function.lambda.body.as_ref();
-    let binding = body.and_then(|body| body.bindings().find(|binding| binding.var == var));
-    &binding.expect("invariant: the plan is of this function").expr
+    let mut found = None;
+    visit_bindings(function, &mut |binding| {
+        if binding.var == var {
+            found = Some(binding);
+        }
+    });
+    &found.expect("invariant: the plan is of this function").expr
 }
 
 /// The body of planned bindings, with the results of a function with a plan in the layouts that were planned.
@@ -30,11 +36,28 @@ pub(crate) fn body(
         Atom::Tuple(_) => Atom::Tuple(named),
         _ => named.swap_remove(0),
     };
-    let blocks = match bindings.is_empty() {
+    Body { blocks: blocks(bindings), result }
+}
+
+/// A branch of planned bindings, which gives its results in a layout: a tuple where it gave one.
+pub(crate) fn branch(
+    own: &Branch,
+    layout: &Layout,
+    is_tuple: bool,
+    names: &Names,
+    bindings: Vec<Binding>,
+) -> Body {
+    let named = own.results.iter().map(|var| Atom::Var(names[&(*var, layout.clone())]));
+    let mut named: Vec<Atom> = named.collect();
+    let result = if is_tuple { Atom::Tuple(named) } else { named.swap_remove(0) };
+    Body { blocks: blocks(bindings), result }
+}
+
+fn blocks(bindings: Vec<Binding>) -> Vec<Block> {
+    match bindings.is_empty() {
         true => Vec::new(),
         false => vec![Block { kind: BlockKind::Plain, bindings }],
-    };
-    Body { blocks, result }
+    }
 }
 
 /// A planned binding over the variables of `names`; `other` rewrites the arguments that are no tensors.
@@ -45,6 +68,10 @@ pub(crate) fn rewritten(
     other: &mut dyn FnMut(&Param, &Atom) -> Atom,
 ) -> Expr {
     match expr {
+        Expr::MatchCast(Atom::Var(of), annotation) => {
+            let of = names[&(*of, layout.clone())];
+            Expr::MatchCast(Atom::Var(of), annotation.clone())
+        }
         Expr::Get(Atom::Var(of), field) => {
             Expr::Get(Atom::Var(names[&(*of, layout.clone())]), *field)
         }

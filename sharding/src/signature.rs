@@ -2,6 +2,7 @@
 //! text it is the signature of the function with its layouts as annotations, so it is kept where the program is not.
 
 use crate::layout::{Axes, Layout, declared_meshes};
+use crate::plan::completed;
 use crate::propagate::Plan;
 use relax_syntax::annotation::{Annotation, Distributed};
 use relax_syntax::ir::{Atom, Definition, Function, Module, OUTPUT_NAME, VarId};
@@ -41,6 +42,7 @@ pub fn signature(module: &Module, function: &Function, plan: &Plan) -> Module {
         }
         None => annotation.clone(),
     };
+    let function = &completed(function, &plan.deduced);
     let mut own = function.clone();
     for (&param, layout) in function.lambda.params.iter().zip(&plan.params) {
         if let Some(layout) = layout {

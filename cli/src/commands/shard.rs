@@ -196,7 +196,10 @@ fn sizes(
 }
 
 fn name_of(function: &Function, step: &Step) -> String {
-    let (Step::Bind { var, .. } | Step::Same { var, .. } | Step::Move { var, .. }) = step;
+    let (Step::Bind { var, .. }
+    | Step::Same { var, .. }
+    | Step::If { var, .. }
+    | Step::Move { var, .. }) = step;
     function.var(*var).name.to_string()
 }
 
@@ -205,8 +208,8 @@ fn values(plan: &Plan, function: &Function) -> Vec<(String, String)> {
     let params = function.lambda.params.iter().zip(&plan.params).filter_map(|(param, layout)| {
         Some((function.var(*param).name.to_string(), text(layout.as_ref()?)))
     });
-    let bound = plan.steps.iter().filter_map(|step| match step {
-        Step::Bind { layout, .. } | Step::Same { layout, .. } => {
+    let bound = plan.all_steps().into_iter().filter_map(|step| match step {
+        Step::Bind { layout, .. } | Step::Same { layout, .. } | Step::If { layout, .. } => {
             Some((name_of(function, step), text(layout)))
         }
         Step::Move { .. } => None,

@@ -70,7 +70,7 @@ relax_syntax::diagnostic_codes! {
     GRADIENT = "RX0321", "a program that cannot be differentiated",
         "The pass `gradient` needs a function whose result is a float tensor of rank 0, alone or as the first field of a tuple, and parameters that are float tensors. Each operator between them must have an adjoint; `docs/TRAINING.md` lists those without one, and why. The message names the call and the reason.";
     SHARDING = "RX0322", "a function that is not sharded",
-        "`relax shard` and `relax run --ranks` take functions of operator calls on tensors with known dims, over one mesh. The message names the place, and what is not supported there: control flow, calls of tensor programs and of functions that cannot be inlined, tensors of unknown dims, a redistribution to a partial tensor. Such a program still runs on one device.";
+        "`relax shard` and `relax run --ranks` take functions of operator calls, `if` and `match_cast` on tensors with known dims, over one mesh. The message names the place, and what is not supported there: nested functions, calls of tensor programs and of functions that cannot be inlined, tensors of unknown dims, a redistribution to a partial tensor. Such a program still runs on one device.";
 
     CONSTRAINT = "RX0501", "operands that an operator refuses",
         "A numbered constraint of the operator is violated, for all dims. `relax ops NAME` lists the constraints; `relax explain NAME/C1` shows one.";

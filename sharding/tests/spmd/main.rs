@@ -2,6 +2,7 @@
 
 mod agree;
 mod bugs;
+mod control;
 mod data;
 mod edits;
 mod linear;

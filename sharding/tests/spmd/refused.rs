@@ -20,8 +20,7 @@ fn what_is_not_sharded_is_refused() {
     let main = |lines: &str| format!("def main({X}):\n{lines}");
     let cases = [
         (main("    return call(x)\n\ndef call(x: DTensor((\"n\", 4), \"f32\", \"mesh[0]\", \"S[0]\")):\n    return add(x, x)"), "a call of a function"),
-        (main("    y = match_cast(x, DTensor((3, 4), \"f32\", \"mesh[0]\", \"S[0]\"))\n    return y"), "match_cast"),
-        (main("    if const(True, \"bool\"):\n        y = add(x, x)\n    else:\n        y = add(x, const(1.0, \"f32\"))\n    return y"), "`if`"),
+        (main("    y = match_cast(x, DTensor((3, 4), \"f32\", \"mesh[0]\", \"S[0]\"))\n    return y"), "a `match_cast` to"),
         (main("    return unique(x)"), "not known"),
         (main("    y = redistribute(x, \"mesh[0]\", \"P(sum)\")\n    return redistribute(y, \"mesh[0]\", \"R\")"), "no redistribution to `P(sum)`"),
         ("def main(x: DTensor((\"n\",), \"f32\", \"mesh[0]\", \"P(sum)\")):\n    return redistribute(x, \"mesh[0]\", \"R\")".to_owned(), "partial"),
@@ -46,6 +45,8 @@ fn what_cannot_stay_cut_is_redistributed() {
         "mean(x, axis=[0])",
         "max(x, axis=[0])",
         "sort(x, axis=0)",
+        "argsort(x, axis=0)",
+        "topk(x, 0, axis=0, ret_type=\"values\")",
         "flip(x, axis=0)",
         "matmul(x, permute_dims(x))",
     ] {
@@ -55,6 +56,33 @@ fn what_cannot_stay_cut_is_redistributed() {
         let sharded = sharded(&text);
         assert!(sharded.plan.moves().count() > 0, "{call}");
         for n in 1..9 {
+            let arguments = [tensor(&[n, 4], 1)];
+            let found = sharded.on_ranks(&sharded.local, &arguments);
+            let found = found.unwrap_or_else(|(_, stop)| panic!("{call} at {n}: {stop}"));
+            assert!(same(&found, &sharded.on_one(&arguments)), "{call} at {n}\n{}", sharded.text);
+        }
+    }
+}
+
+/// What is in order along another axis is a function of a row, and rows stay where they are.
+#[test]
+fn rows_that_are_ordered_stay_cut() {
+    for call in [
+        "sort(x, axis=1)",
+        "argsort(x, axis=-1, descending=True)",
+        "argsort(x, axis=1, dtype=\"f32\")",
+        "topk(x, 2, axis=1, ret_type=\"values\")",
+        "topk(x, 3, ret_type=\"indices\", largest=False, dtype=\"i64\")",
+        "topk(x, 0, axis=1, ret_type=\"values\")",
+        "topk(x, 2)[0]",
+        "topk(x, 2)[1]",
+    ] {
+        let text = format!(
+            "module_attr(\"mesh[0]\", \"3\")\n\ndef main({X}):\n    y = {call}\n    return redistribute(y, \"mesh[0]\", \"S[0]\")\n"
+        );
+        let sharded = sharded(&text);
+        assert_eq!(sharded.plan.moves().count(), 0, "{call}\n{}", sharded.text);
+        for n in 0..9 {
             let arguments = [tensor(&[n, 4], 1)];
             let found = sharded.on_ranks(&sharded.local, &arguments);
             let found = found.unwrap_or_else(|(_, stop)| panic!("{call} at {n}: {stop}"));

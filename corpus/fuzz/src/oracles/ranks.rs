@@ -297,8 +297,10 @@ fn sums(plan: &Plan) -> bool {
     let is_sum = |layout: &[Placement]| {
         layout.iter().any(|placement| matches!(placement, Placement::Partial(Reduction::Sum)))
     };
-    plan.steps.iter().any(|step| match step {
-        Step::Bind { layout, .. } | Step::Same { layout, .. } => is_sum(layout),
+    plan.all_steps().into_iter().any(|step| match step {
+        Step::Bind { layout, .. } | Step::Same { layout, .. } | Step::If { layout, .. } => {
+            is_sum(layout)
+        }
         Step::Move { from, .. } => is_sum(from),
     })
 }

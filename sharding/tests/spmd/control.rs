@@ -1,0 +1,138 @@
+//! Branches and checks that all ranks take alike.
+
+use crate::{load, near, planned, sharded, tensor};
+use relax_program::frontend::print;
+use relax_semantics::tensor::Tensor;
+use relax_semantics::value::Value;
+use relax_sharding::annotated::annotated;
+use relax_sharding::movement::Collective;
+use relax_sharding::propagate::Plan;
+use relax_syntax::dtype::DType;
+
+/// The program over a mesh of one axis, or of two, of which the first one cuts rows.
+fn on(mesh: &str, main: &str) -> String {
+    let rest = if mesh.contains(',') { ", R" } else { "" };
+    let main = main.replace("S[0]", &format!("S[0]{rest}")).replace("S[1]", &format!("S[1]{rest}"));
+    format!("module_attr(\"mesh[0]\", \"{mesh}\")\n\n{main}")
+}
+
+const MESHES: [&str; 5] = ["1", "2", "3", "4", "2, 2"];
+
+/// A layer that is left out, by a scalar that every rank has; one way keeps rows cut, and so does the other.
+const SKIPPED: &str = r#"def main(x: DTensor(("n", 4), "f32", "mesh[0]", "S[0]"), w: Tensor((4, 4), "f32"), deep: Tensor((), "f32")) -> DTensor(("n", 4), "f32", "mesh[0]", "S[0]"):
+    if greater(deep, const(0.0, "f32")):
+        h = matmul(x, w)
+        y = relu(h)
+    else:
+        y = add(x, x)
+    return redistribute(add(y, x), "mesh[0]", "S[0]")
+"#;
+
+/// By a comparison of a dim; within the branches, another one, and sums over what is cut. Two values come of it.
+const BY_SIZE: &str = r#"def main(x: DTensor(("n", 4), "f32", "mesh[0]", "S[0]"), w: Tensor((4, 4), "f32")) -> Tuple[Tensor((4,), "f32"), Tensor((4,), "f32")]:
+    n = sym_var()
+    if less(full((), n, "i64"), const(5, "i64")):
+        total = sum(matmul(x, w), axis=[0])
+        most = sum(x, axis=[0])
+    else:
+        if less(full((), n, "i64"), const(9, "i64")):
+            total = sum(x, axis=[0])
+        else:
+            total = sum(add(x, x), axis=[0])
+        most = sum(multiply(x, x), axis=[0])
+    return (total, most)
+"#;
+
+/// By what the rows that all ranks have together sum up to.
+const BY_SUM: &str = r#"def main(x: DTensor(("n", 4), "f32", "mesh[0]", "S[0]")) -> DTensor(("n", 4), "f32", "mesh[0]", "S[0]"):
+    if greater(sum(x), const(0.0, "f32")):
+        y = softmax(x, axis=0)
+    else:
+        y = negative(x)
+    return redistribute(y, "mesh[0]", "S[0]")
+"#;
+
+/// A check of a value that is cut, of which each rank needs the whole; and one that binds a dim, whose rows are cut again.
+const CHECKED: &str = r#"def main(x: DTensor(("n", 4), "f32", "mesh[0]", "S[0]"), s: Shape(["k"])) -> DTensor(("n", 4), "f32", "mesh[0]", "S[0]"):
+    n, k, m = sym_var(), sym_var(), sym_var()
+    t = match_cast(s, Shape([n]))
+    z = match_cast(matmul(x, permute_dims(x)), Tensor((m, n), "f32"))
+    return redistribute(matmul(z, x), "mesh[0]", "S[0]")
+"#;
+
+fn scalar(value: f32) -> Value {
+    Value::Tensor(Tensor::from_floats(DType::F32, ndarray::arr0(f64::from(value)).into_dyn()))
+}
+
+fn agrees(main: &str, arguments: &dyn Fn(usize) -> Vec<Vec<Value>>) {
+    for mesh in MESHES {
+        let text = on(mesh, main);
+        let first = sharded(&text);
+        let function = first.global.function("main").expect("a main");
+        let printed = print(&annotated(&first.global, function, &first.plan));
+        let again = sharded(&printed);
+        assert_eq!(collectives(&first.plan), collectives(&again.plan), "{text}\n{printed}");
+        for sharded in [first, again] {
+            for n in 0..=33 {
+                for arguments in arguments(n) {
+                    let expected = sharded.on_one(&arguments);
+                    let found = sharded.on_ranks(&sharded.local, &arguments);
+                    let found = found.unwrap_or_else(|(rank, stop)| {
+                        panic!("on {mesh} at {n}: rank {rank}: {stop}\n{}", sharded.text)
+                    });
+                    assert!(near(&found, &expected), "on {mesh} at {n}\n{}", sharded.text);
+                }
+            }
+        }
+    }
+}
+
+fn collectives(plan: &Plan) -> Vec<Collective> {
+    plan.moves().flat_map(|(_, movements)| movements).map(|one| one.collective).collect()
+}
+
+#[test]
+fn branches_agree_with_one_device_for_every_size() {
+    agrees(SKIPPED, &|n| {
+        [-1.0, 1.0].map(|deep| vec![tensor(&[n, 4], 1), tensor(&[4, 4], 2), scalar(deep)]).to_vec()
+    });
+    agrees(BY_SIZE, &|n| vec![vec![tensor(&[n, 4], 1), tensor(&[4, 4], 2)]]);
+    agrees(BY_SUM, &|n| [1, 2, 3].map(|seed| vec![tensor(&[n, 4], seed)]).to_vec());
+}
+
+/// Where both ways keep rows cut, nothing is moved. Alone a rank moves nothing, whatever it calls.
+#[test]
+fn branches_keep_what_is_cut() {
+    for mesh in &MESHES[1..] {
+        let sharded = sharded(&on(mesh, SKIPPED));
+        assert_eq!(collectives(&sharded.plan), [], "{}", sharded.text);
+    }
+}
+
+#[test]
+fn checks_agree_with_one_device_for_every_size() {
+    agrees(CHECKED, &|n| {
+        let extent = i64::try_from(n).expect("a size");
+        vec![vec![tensor(&[n, 4], 1), Value::Shape(vec![extent])]]
+    });
+    // Where one device stops, a rank does.
+    let sharded = sharded(&on("2", CHECKED));
+    let arguments = [tensor(&[3, 4], 1), Value::Shape(vec![4])];
+    let (_, stop) = sharded.on_ranks(&sharded.local, &arguments).expect_err("it stops");
+    assert!(stop.to_string().contains("match_cast"), "{stop}");
+}
+
+/// Ranks must not part ways, and what branches give must have dims.
+#[test]
+fn what_ranks_do_not_do_alike_is_refused() {
+    let closure = r#"def main(x: DTensor(("n", 4), "f32", "mesh[0]", "S[0]"), c: Tensor((), "bool")):
+    if c:
+        y = x
+    else:
+        y = unique(x)
+    return y
+"#;
+    let refused = planned(&on("2", closure)).err().expect("it is refused");
+    assert!(refused.message.contains("not known"), "{}", refused.message);
+    assert!(load(&on("2", SKIPPED)).function("main").is_some());
+}
