@@ -92,7 +92,7 @@ impl Axes {
         let wrong = |why: &str| Err(format!("{}{why}", self.described()));
         match self.variables().count() {
             0 if literals != workers => wrong(&format!(" has {literals} workers")),
-            1 if workers == 0 || workers % literals != 0 => {
+            1 if workers == 0 || !workers.is_multiple_of(literals) => {
                 wrong(&format!(" has a multiple of {literals} workers"))
             }
             2.. => wrong(" has several extents that are not known: give each, such as 2x4"),
