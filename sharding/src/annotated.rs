@@ -4,7 +4,7 @@ use crate::branches::BRANCH;
 use crate::layout::{Layout, text};
 use crate::plan::completed;
 use crate::program::{laid, visit_bindings};
-use crate::propagate::{Plan, Step};
+use crate::propagate::{Branch, Plan, Step};
 use crate::rewritten::{Names, body, bound, branch, rewritten};
 use relax_syntax::Name;
 use relax_syntax::annotation::{Annotation, Placement};
@@ -57,6 +57,9 @@ fn written(function: &Function, plan: &Plan) -> Function {
     own
 }
 
+/// The operator whose result is a plain tensor.
+const ANNOTATE: &str = "annotate_sharding";
+
 /// Names that both branches of an `if` bind are values of it: what is bound in a branch alone has a name of its own.
 fn rename_branches(function: &Function, own: &mut Function) {
     let top: BTreeSet<VarId> = function.lambda.params.iter().copied().collect();
@@ -103,32 +106,14 @@ impl Writer<'_> {
                 let annotation = self.function.var(*var).annotation.as_ref();
                 let is_tensor = annotation.is_some_and(|own| own.as_tensor().is_some());
                 let named = if is_call && is_tensor {
-                    self.laid("annotate_sharding", *var, *var, layout)
+                    self.laid(ANNOTATE, *var, *var, layout)
                 } else {
                     *var
                 };
                 self.names.insert((*var, layout.clone()), named);
             }
             Step::If { var, condition, layout, branches } => {
-                let replicated = (*condition, self.plan.axes.replicated());
-                let condition =
-                    Atom::Var(self.names.get(&replicated).copied().unwrap_or(*condition));
-                let annotation = self.function.var(*var).annotation.as_ref();
-                let is_tuple = matches!(annotation, Some(Annotation::Tuple(_)));
-                let [then, otherwise] = branches.each_ref().map(|own| {
-                    let (outer, names) = (std::mem::take(&mut self.bindings), self.names.clone());
-                    own.steps.iter().for_each(|step| self.step(step));
-                    let bindings = std::mem::replace(&mut self.bindings, outer);
-                    let names = std::mem::replace(&mut self.names, names);
-                    branch(own, layout, is_tuple, &names, bindings)
-                });
-                self.bindings
-                    .push(Binding { var: *var, expr: Expr::If { condition, then, otherwise } });
-                let named = match is_tuple {
-                    true => *var,
-                    false => self.laid("annotate_sharding", *var, *var, layout),
-                };
-                self.names.insert((*var, layout.clone()), named);
+                self.branches((*var, *condition), layout, branches);
             }
             Step::Same { var, of, layout } => {
                 let mut named = self.names[&(*of, layout.clone())];
@@ -156,15 +141,29 @@ impl Writer<'_> {
                 let is_term = last.after.iter().any(|own| matches!(own, Placement::Partial(_)));
                 // What both branches give is of one kind.
                 let is_of_branch = wanted_by == BRANCH;
-                let operator = if is_plain || is_term || is_of_branch {
-                    "annotate_sharding"
-                } else {
-                    "redistribute"
-                };
+                let is_wish = is_plain || is_term || is_of_branch;
+                let operator = if is_wish { ANNOTATE } else { "redistribute" };
                 let named = self.laid(operator, *var, of, &last.after);
                 self.names.insert((*var, last.after.clone()), named);
             }
         }
+    }
+
+    fn branches(&mut self, (var, condition): (VarId, VarId), layout: &Layout, own: &[Branch; 2]) {
+        let replicated = (condition, self.plan.axes.replicated());
+        let condition = Atom::Var(self.names.get(&replicated).copied().unwrap_or(condition));
+        let annotation = self.function.var(var).annotation.as_ref();
+        let is_tuple = matches!(annotation, Some(Annotation::Tuple(_)));
+        let [then, otherwise] = own.each_ref().map(|own| {
+            let (outer, names) = (std::mem::take(&mut self.bindings), self.names.clone());
+            own.steps.iter().for_each(|step| self.step(step));
+            let bindings = std::mem::replace(&mut self.bindings, outer);
+            let names = std::mem::replace(&mut self.names, names);
+            branch(own, layout, is_tuple, &names, bindings)
+        });
+        self.bindings.push(Binding { var, expr: Expr::If { condition, then, otherwise } });
+        let named = if is_tuple { var } else { self.laid(ANNOTATE, var, var, layout) };
+        self.names.insert((var, layout.clone()), named);
     }
 
     fn laid(&mut self, operator: &str, var: VarId, of: VarId, layout: &Layout) -> VarId {

@@ -16,6 +16,8 @@ pub(crate) struct State {
     pub(crate) bytes: i128,
     /// Elements that ranks compute together.
     pub(crate) work: i128,
+    /// Values that ranks have whole and that were cut.
+    pub(crate) cuts: usize,
 }
 
 impl State {
@@ -25,12 +27,15 @@ impl State {
     }
 }
 
+/// Bytes that are moved from one layout of a value to another one; `None` where there is no way.
+type Between<'a> = dyn Fn(VarId, &Layout, &Layout) -> Option<i128> + 'a;
+
 /// Keeps the cheapest of the states that have the same layouts, and few of those; whether others were left out.
 ///
-/// Half of them have moved the fewest bytes, and half would have if all values were made whole, at the cost of `to_whole`. What every
-/// rank has whole can be cut for nothing at any time, so a state that cuts early computes less and has moved no more, but may have
-/// to gather later.
-pub(crate) fn best(states: &mut Vec<State>, to_whole: &dyn Fn(VarId, &Layout) -> i128) -> bool {
+/// Half of them have moved the fewest bytes. What every rank has whole can be cut for nothing at any time, so a state that cuts early
+/// computes less and moves no more, but may have to gather later. The other half would have moved the fewest bytes if all had the
+/// layouts of the state that cuts least.
+pub(crate) fn best(states: &mut Vec<State>, between: &Between) -> bool {
     states.sort_by_key(State::cost);
     let mut seen: Vec<BTreeMap<VarId, Vec<Layout>>> = Vec::new();
     states.retain(|state| {
@@ -43,19 +48,22 @@ pub(crate) fn best(states: &mut Vec<State>, to_whole: &dyn Fn(VarId, &Layout) ->
     if states.len() <= BEAM {
         return false;
     }
+    let wanted = states.iter().min_by_key(|state| (state.cuts, state.cost()));
+    let wanted = wanted.map(|state| state.have.clone()).unwrap_or_default();
     let mut others = states.split_off(BEAM / 2);
     let mut known = BTreeMap::new();
-    let mut whole = |state: &State| {
-        let each = state.have.iter().filter_map(|(var, layouts)| {
-            let of_layout = |layout: &Layout| {
-                let cost = || to_whole(*var, layout);
-                *known.entry((*var, layout.clone())).or_insert_with(cost)
+    let mut there = |state: &State| {
+        let each = state.have.iter().map(|(var, layouts)| {
+            let Some(to) = wanted.get(var).and_then(|layouts| layouts.first()) else { return 0 };
+            let of_layout = |from: &Layout| {
+                let cost = || between(*var, from, to);
+                *known.entry((*var, from.clone())).or_insert_with(cost)
             };
-            layouts.iter().map(of_layout).min()
+            layouts.iter().filter_map(of_layout).min().unwrap_or(state.bytes)
         });
         each.fold(state.bytes, i128::saturating_add)
     };
-    others.sort_by_cached_key(|state| (whole(state), state.cost()));
+    others.sort_by_cached_key(|state| (there(state), state.cost()));
     others.truncate(BEAM - states.len());
     states.extend(others);
     true

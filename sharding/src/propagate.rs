@@ -9,7 +9,7 @@ use crate::beam::{State, best};
 use crate::branches::{of_branches, used_in};
 use crate::calls::{Choice, choices};
 use crate::layout::{Axes, Layout, text};
-use crate::movement::movements;
+use crate::movement::{Collective, Movement, movements};
 use crate::plan::completed;
 pub use crate::plan::{Branch, Plan, Step};
 use crate::program::{laid, mesh_of, samples, unsupported};
@@ -132,7 +132,7 @@ impl Propagation<'_> {
             for state in &mut states {
                 state.have.retain(|var, _| used.contains(var));
             }
-            if best(&mut states, &|var, layout| self.bytes_to_whole(var, layout)) {
+            if best(&mut states, &|var, from, to| self.between(var, from, to)) {
                 self.is_truncated.set(true);
             }
         }
@@ -404,6 +404,8 @@ impl Propagation<'_> {
         let (bytes, from, movements) =
             ways.min_by_key(|(bytes, _, movements)| (*bytes, movements.len()))?;
         state.bytes += bytes;
+        let is_cut = |one: &&Movement| matches!(one.collective, Collective::OwnShard(_));
+        state.cuts += movements.iter().filter(is_cut).count();
         state.have.entry(var).or_default().push(layout.clone());
         state.steps.push(Step::Move {
             var,
@@ -415,12 +417,10 @@ impl Propagation<'_> {
         Some(())
     }
 
-    /// Bytes that are moved until every rank has a value whole.
-    fn bytes_to_whole(&self, var: VarId, layout: &Layout) -> i128 {
-        let whole = self.axes.replicated();
-        let moved = self.function.var(var).annotation.as_ref().and_then(tensor);
-        let moved =
-            moved.and_then(|(dims, dtype)| movements((&dims, dtype), layout, &whole, self.axes));
-        moved.map_or(0, |moved| moved.iter().map(|one| self.at_sample(&one.bytes)).sum())
+    /// Bytes that are moved from one layout of a value to another one.
+    fn between(&self, var: VarId, from: &Layout, to: &Layout) -> Option<i128> {
+        let (dims, dtype) = tensor(self.function.var(var).annotation.as_ref()?)?;
+        let moved = movements((&dims, dtype), from, to, self.axes)?;
+        Some(moved.iter().map(|one| self.at_sample(&one.bytes)).sum())
     }
 }

@@ -1,6 +1,6 @@
 //! Every size on every mesh: the ranks give what one device gives; bytes are those of the textbook.
 
-use crate::programs::{case, cases};
+use crate::programs::{case, cases, mixture};
 use crate::{load, near, same, sharded, tensor};
 use relax_semantics::value::Value;
 use relax_sharding::annotated::annotated;
@@ -118,6 +118,39 @@ fn a_mixture_of_experts_moves_the_bytes_of_the_textbook() {
             }
         }
     }
+}
+
+/// The second choice is the first one among the others, so there are two of each value of the routing.
+const BY_MAXIMA: &str = r#"    first = max(gates, axis=[2], keepdims=True)
+    mask = one_hot(argmax(gates, axis=2), const(1, "i64"), const(0, "i64"), e)
+    others = where(equal(mask, const(1, "i64")), const(0.0, "f32"), gates)
+    second = max(others, axis=[2], keepdims=True)
+    mask_2 = one_hot(argmax(others, axis=2), const(1, "i64"), const(0, "i64"), e)
+    place = where(equal(mask, const(1, "i64")), cumsum(mask, axis=1, exclusive=True), const(-1, "i64"))
+    before = add(cumsum(mask_2, axis=1, exclusive=True), sum(mask, axis=[1], keepdims=True))
+    place_2 = where(equal(mask_2, const(1, "i64")), before, const(-1, "i64"))
+    slot = one_hot(place, const(1.0, "f32"), const(0.0, "f32"), ceildiv(2 * s, e))
+    slot_2 = one_hot(place_2, const(1.0, "f32"), const(0.0, "f32"), ceildiv(2 * s, e))
+    total = add(first, second)
+    weighted = multiply(slot, expand_dims(divide(first, total), axis=[3]))
+    weighted_2 = multiply(slot_2, expand_dims(divide(second, total), axis=[3]))
+    combine = add(weighted, weighted_2)
+    dispatch = add(slot, slot_2)"#;
+
+/// More values than fit in the beam can be cut for nothing along the second axis of a mesh, and would have to be gathered later.
+#[test]
+fn what_can_be_cut_for_nothing_does_not_fill_the_beam() {
+    let text = mixture(true, 1, BY_MAXIMA);
+    let sharded = sharded(&format!("module_attr(\"mesh[0]\", \"2, 2\")\n\n{text}"));
+    assert!(sharded.plan.is_truncated, "{}", sharded.text);
+    let moves = sharded.plan.moves().flat_map(|(_, movements)| movements);
+    let found: Vec<_> = moves.map(|one| (one.mesh_dim, one.collective)).collect();
+    let expected = [
+        (0, Collective::AllToAll { from: 1, to: 0 }),
+        (0, Collective::AllToAll { from: 0, to: 1 }),
+        (1, Collective::AllReduce(Reduction::Sum)),
+    ];
+    assert_eq!(found, expected, "{}", sharded.text);
 }
 
 /// Over two axes of a mesh experts are cut along the first one and their width along the second: what they give are terms, which go back

@@ -287,7 +287,7 @@ fn exchange(two: bool) -> String {
 
 /// A mixture of experts in the manner of GShard: groups of tokens and the experts are cut over the first axis of the mesh, and what is wide
 /// in an expert over the second one. `routing` makes `dispatch` and `combine` of `gates`; it needs so many experts at least.
-fn mixture(two: bool, least: usize, routing: &str) -> String {
+pub(crate) fn mixture(two: bool, least: usize, routing: &str) -> String {
     let cut = |dims: &str, placement: &str, second: &str| {
         let second = if two { format!(", {second}") } else { String::new() };
         format!(r#"DTensor(({dims}), "f32", "mesh[0]", "{placement}{second}")"#)
