@@ -4,7 +4,7 @@
 pub(crate) struct Case {
     pub(crate) name: &'static str,
     pub(crate) text: String,
-    pub(crate) shapes: fn(usize) -> Vec<Vec<usize>>,
+    pub(crate) shapes: Shapes,
     /// Whether no sum is formed in another order, or all sums are of small integers.
     pub(crate) is_exact: bool,
 }
@@ -13,7 +13,8 @@ pub(crate) struct Case {
 pub(crate) const MESHES: [&str; 5] = ["1", "2", "3", "4", "2, 2"];
 
 type Text = fn(bool) -> String;
-type Shapes = fn(usize) -> Vec<Vec<usize>>;
+/// The shapes of the arguments for a size.
+pub(crate) type Shapes = fn(usize) -> Vec<Vec<usize>>;
 
 const PROGRAMS: &[(&str, Text, Shapes, bool)] = &[
     ("paper", paper, |n| vec![vec![n, 5], vec![5, 4]], true),

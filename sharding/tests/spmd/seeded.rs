@@ -2,7 +2,7 @@
 
 use crate::bugs::BUGS;
 use crate::edits::{Edit, Kind, edited};
-use crate::programs::{Case, case, cases};
+use crate::programs::{Case, Shapes, case, cases};
 use crate::{Sharded, near, same, sharded, tensor};
 use relax_corpus::sample::Sample;
 use relax_program::frontend::Program;
@@ -22,12 +22,12 @@ enum Found {
 }
 
 /// How the edited program is found not to agree with one device; `None` where it agrees for every size.
-fn found(sharded: &Sharded, text: &str, shapes: &[fn(usize) -> Vec<Vec<usize>>]) -> Option<Found> {
+fn found(sharded: &Sharded, text: &str, shapes: &[Shapes]) -> Option<Found> {
     let program = Program::load(Source::new("edited", text));
     if program.has_errors() {
         return Some(Found::Rejected);
     }
-    let each = shapes.iter().flat_map(|shapes| (0..=33).map(|n| shapes(n)));
+    let each = shapes.iter().flat_map(|shapes| (0..=33).map(shapes));
     let mut ended = each.map(|shapes| {
         let arguments: Vec<Value> =
             shapes.iter().zip(1..).map(|(shape, seed)| tensor(shape, seed)).collect();
