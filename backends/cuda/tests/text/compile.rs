@@ -1,4 +1,4 @@
-//! Every kernel of the corpus, compiled by NVRTC for two architectures. What is left out, and what one thread runs
+//! Every kernel of the corpus, compiled by NVRTC for two architectures, a part with each commit. What is left out, and what one thread runs
 //! alone though it has loops bound to threads, stands in `tests/left_out.txt` with the reasons: it may change only when somebody looks.
 
 use super::programs::programs;
@@ -62,17 +62,16 @@ fn every_kernel_compiles() {
     let texts = Sample::of("texts that NVRTC compiles", TEXTS);
     // Which checks are left is asked of the prover, which takes most of the time: of what is compiled only.
     let sources: Vec<String> = each(texts.take(0..number).collect(), |at| printed(&chunk(at)).text);
-    std::thread::scope(|scope| {
-        for architecture in ARCHITECTURES {
-            let (sources, nvrtc) = (&sources, &nvrtc);
-            scope.spawn(move || {
-                for source in sources {
-                    let made = nvrtc.compile_with(source, architecture, &QUICKLY);
-                    if let Err(error) = made {
-                        panic!("{architecture}: {error}");
-                    }
-                }
-            });
+    // Each text for one of them; the next one for the other.
+    let both = sources.iter().enumerate().flat_map(|(at, source)| {
+        let [first, second] = ARCHITECTURES;
+        let order = if at % 2 == 0 { [first, second] } else { [second, first] };
+        order.map(|architecture| (source, architecture))
+    });
+    let compiled = Sample::of("architectures of a text", ARCHITECTURES.len()).take(both);
+    each(compiled.collect(), |(source, architecture)| {
+        if let Err(error) = nvrtc.compile_with(source, architecture, &QUICKLY) {
+            panic!("{architecture}: {error}");
         }
     });
 }
