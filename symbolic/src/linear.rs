@@ -4,7 +4,6 @@
 //! how it came about, so that a proof can be written down.
 
 use crate::polynomial::{floor_div, gcd};
-use std::collections::BTreeMap;
 
 /// How many inequalities may be there at once.
 const MAX_ROWS: usize = 160;
@@ -229,36 +228,36 @@ impl System {
 
     /// Tightens all rows and keeps the strongest of parallel ones. Some row for a contradiction.
     fn reduce(&mut self) -> Option<usize> {
-        let mut strongest: BTreeMap<Vec<(u32, i128)>, (i128, usize)> = BTreeMap::new();
-        for mut row in self.at_least_zero.drain(..) {
-            if row.terms.is_empty() {
-                if row.constant < 0 {
-                    return Some(row.origin);
-                }
-                continue;
+        for row in &mut self.at_least_zero {
+            if row.terms.is_empty() && row.constant < 0 {
+                return Some(row.origin);
             }
-            self.log.tighten(&mut row);
-            let own = (row.constant, row.origin);
-            strongest.entry(row.terms).and_modify(|old| *old = own.min(*old)).or_insert(own);
+            self.log.tighten(row);
         }
-        let rows = strongest.into_iter();
-        self.at_least_zero =
-            rows.map(|(terms, (constant, origin))| Row { terms, constant, origin }).collect();
+        self.at_least_zero.retain(|row| !row.terms.is_empty());
+        // Rows that were there before are in order already, which a stable sort makes use of.
+        self.at_least_zero.sort_by(|a, b| {
+            a.terms.cmp(&b.terms).then_with(|| (a.constant, a.origin).cmp(&(b.constant, b.origin)))
+        });
+        self.at_least_zero.dedup_by(|weaker, strongest| weaker.terms == strongest.terms);
         None
     }
 
     fn cheapest_column(&self) -> Option<u32> {
         // Of each column, in how many rows it is above 0, and in how many below.
-        let mut signs: BTreeMap<u32, (usize, usize)> = BTreeMap::new();
+        let last = self.at_least_zero.iter().filter_map(|row| row.terms.last()).map(|term| term.0);
+        let columns = last.max().map_or(0, |last| last as usize + 1);
+        let mut signs = vec![(0_usize, 0_usize); columns];
         for (column, coefficient) in self.at_least_zero.iter().flat_map(|row| &row.terms) {
-            let (above, below) = signs.entry(*column).or_default();
+            let (above, below) = &mut signs[*column as usize];
             *above += usize::from(*coefficient > 0);
             *below += usize::from(*coefficient < 0);
         }
         let cost = |(_, (above, below)): &(u32, (usize, usize))| {
             (above * below + 1) * 1000 / (above + below + 1)
         };
-        signs.into_iter().min_by_key(cost).map(|(column, _)| column)
+        let there = (0..).zip(signs).filter(|(_, (above, below))| above + below > 0);
+        there.min_by_key(cost).map(|(column, _)| column)
     }
 }
 
