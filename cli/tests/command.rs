@@ -29,6 +29,7 @@ mod slices;
 mod tools;
 #[path = "command/verdicts.rs"]
 mod verdicts;
+mod warm;
 #[path = "command/weights.rs"]
 mod weights;
 

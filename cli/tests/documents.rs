@@ -3,6 +3,8 @@
 //! `$ cat NAME` defines a file that is not there yet; any other command is run. In expected output a line `...` stands for any
 //! lines and `[..]` for any text in a line. `RELAX_BLESS=1` rewrites output that differs.
 
+mod warm;
+
 use relax_corpus::requirement;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -57,7 +59,7 @@ fn output_of(command: &str, folder: &Path) -> Vec<String> {
         .args(["-c", &format!("{command} 2>&1")])
         .current_dir(folder)
         .env("PATH", format!("{}:{path}", binaries.display()))
-        .env("XDG_CACHE_HOME", folder.join("cache"))
+        .env("XDG_CACHE_HOME", warm::cache(folder.join("cache")))
         .output()
         .expect("the shell runs");
     let text = String::from_utf8(ended.stdout).expect("the command prints UTF-8");

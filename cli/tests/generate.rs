@@ -7,6 +7,7 @@ mod forms;
 mod speech;
 #[path = "generate/vision.rs"]
 mod vision;
+mod warm;
 #[path = "generate/windows.rs"]
 mod windows;
 
@@ -47,7 +48,7 @@ impl Folder {
     fn generate(&self, model: &Path, arguments: &[&str]) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_relax"));
         command.arg("generate").arg(model).args(arguments).current_dir(self.path());
-        command.env("XDG_CACHE_HOME", self.path().join("cache"));
+        command.env("XDG_CACHE_HOME", warm::cache(self.path().join("cache")));
         command.output().expect("the command runs")
     }
 

@@ -2,6 +2,7 @@
 //! of the loops are and on any number of threads. `--max-memory`: attention needs no memory for all of its scores.
 
 mod compiler;
+mod warm;
 
 use std::path::PathBuf;
 use std::process::{Command, Output};
@@ -64,7 +65,7 @@ impl Folder {
     fn relax(&self, arguments: &[&str]) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_relax"));
         command.args(arguments).current_dir(self.0.path());
-        command.env("XDG_CACHE_HOME", self.path("cache"));
+        command.env("XDG_CACHE_HOME", warm::cache(self.path("cache")));
         command.output().expect("the command runs")
     }
 

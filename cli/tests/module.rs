@@ -2,6 +2,7 @@
 //! the text; and files that are no modules.
 
 mod compiler;
+mod warm;
 
 use relax_runtime::file::Image;
 use relax_runtime::program::Numerics;
@@ -75,6 +76,7 @@ impl Folder {
     }
 
     fn relax(&self, arguments: &[&str]) -> Output {
+        warm::cache(self.path("cache"));
         self.command(arguments, "cache").output().expect("the command runs")
     }
 

@@ -4,6 +4,7 @@
 #[path = "command/folder.rs"]
 #[expect(dead_code, reason = "other tests use more of it")]
 mod folder;
+mod warm;
 
 use folder::{Folder, text};
 use relax_corpus::requirement;
@@ -96,7 +97,7 @@ fn mpirun(engine: &Path, folder: &Folder, kinds: &[(usize, &[&str])]) -> Ended {
         command.args(*arguments);
     }
     command.current_dir(folder.0.path()).env("RELAX_MPI", engine);
-    command.env("XDG_CACHE_HOME", folder.0.path().join("cache"));
+    command.env("XDG_CACHE_HOME", warm::cache(folder.0.path().join("cache")));
     command.env("RELAX", env!("CARGO_BIN_EXE_relax"));
     // Tests may be run by root, in a container.
     command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");

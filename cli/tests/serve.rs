@@ -12,6 +12,7 @@ mod occupied;
 mod raw;
 #[path = "serve/sounds.rs"]
 mod sounds;
+mod warm;
 
 use relax_corpus::requirement;
 use serde_json::{Value, json};
@@ -83,7 +84,9 @@ impl Model {
     fn command(&self, subcommand: &str, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_relax"));
         command.arg(subcommand).arg(self.path()).args(arguments);
-        command.env("XDG_CACHE_HOME", self.0.path().join("cache")).env_remove("RELAX_API_KEY");
+        command
+            .env("XDG_CACHE_HOME", warm::cache(self.0.path().join("cache")))
+            .env_remove("RELAX_API_KEY");
         command
     }
 

@@ -1,5 +1,7 @@
 //! `relax tune` and `relax build --tuned`: a table is measured, shown, and an input of a build like the program.
 
+mod warm;
+
 use relax_cpu::hardware;
 use relax_emit::tiles::{Hardware, Isa, Table};
 use std::process::{Command, Output};
@@ -36,7 +38,7 @@ impl Folder {
     fn relax(&self, arguments: &[&str]) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_relax"));
         command.args(arguments).current_dir(self.0.path());
-        command.env("XDG_CACHE_HOME", self.0.path().join("cache"));
+        command.env("XDG_CACHE_HOME", warm::cache(self.0.path().join("cache")));
         command.output().expect("the command runs")
     }
 

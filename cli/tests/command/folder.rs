@@ -1,6 +1,6 @@
 //! A folder for a test of the command, a C compiler that is wrong, and what the command prints.
 
-use super::relax;
+use super::{relax, warm};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Output;
@@ -22,7 +22,9 @@ impl Folder {
 
     pub(crate) fn relax(&self, arguments: &[&str]) -> Output {
         let mut command = relax(arguments);
-        command.current_dir(self.0.path()).env("XDG_CACHE_HOME", self.0.path().join("cache"));
+        command
+            .current_dir(self.0.path())
+            .env("XDG_CACHE_HOME", warm::cache(self.0.path().join("cache")));
         command.output().expect("the command runs")
     }
 
