@@ -36,6 +36,9 @@ use std::sync::Arc;
 /// Share of the standard deviation of logits: both sum f32 in an order of their own.
 const TOLERANCE: f64 = 1e-4;
 
+/// Where the code of models is: they have kernels in common, and all are linked with the same routines.
+const COMPILED: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/compiled");
+
 /// A tiny model of each family. To compile one takes seconds.
 const FAMILIES: [&str; 8] =
     ["llama", "mistral", "qwen2", "qwen3", "gemma2", "gemma3", "phi3", "gpt2"];
@@ -81,7 +84,6 @@ impl Model {
 
     /// A module file for this processor. No operator may be left to the interpreter.
     fn built(&self, name: &str, compiler: &Compiler) -> Module {
-        let cache = tempfile::tempdir().expect("there is a temporary folder");
         let params = Arc::new(self.externals.clone());
         let panel = panel(hardware().isa, None);
         let settings = Settings { params, panel, ..Settings::default() };
@@ -101,7 +103,7 @@ impl Model {
             source: &self.program.source,
             signatures: &self.program.module,
         };
-        let place = relax_cpu::Cache::at(cache.path());
+        let place = relax_cpu::Cache::at(COMPILED);
         let image = build_cpu(
             &lowered,
             &around,

@@ -31,6 +31,8 @@ use std::sync::Arc;
 
 /// PyTorch sums f32 in its own order, the interpreter in f64: values are of the size of 1.
 const TOLERANCE: f64 = 1e-5;
+/// Where the code of all tests is: models have kernels in common, and all are linked with the same routines.
+const COMPILED: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/compiled");
 /// References of a model.
 const SHAPES: usize = 5;
 
@@ -221,7 +223,6 @@ fn built(model: &Model) -> Result<(), Failed> {
         requirement::skip("RELAX_REQUIRE_CC", "no C compiler");
         return Ok(());
     };
-    let cache = tempfile::tempdir()?;
     // As `relax build --fast` does it.
     let params = Arc::new(model.externals.clone());
     let panel = panel(hardware().isa, None);
@@ -242,7 +243,7 @@ fn built(model: &Model) -> Result<(), Failed> {
         &lowered,
         &around,
         Numerics::Reassociated,
-        (&compiler, &Cache::at(cache.path())),
+        (&compiler, &Cache::at(COMPILED)),
         KernelCheck::Off,
     )
     .map_err(|error| error.to_string())?;

@@ -60,8 +60,8 @@ pub(super) fn build_all_as<'p>(
     sums: Numerics,
     (flags, attrs): (&[&str], &Attrs),
 ) -> All<'p> {
-    let folder = tempfile::tempdir().expect("a folder for the cache");
-    let cache = Cache::at(folder.path());
+    // One for all tests: most are linked with the same routines.
+    let cache = Cache::at(concat!(env!("CARGO_TARGET_TMPDIR"), "/kernels"));
     let compiler =
         Compiler::of_system().expect("a C compiler").with_flag("-O2").with_flag("-DRX_GRAIN=1");
     let compiler = flags.iter().fold(compiler, |compiler, flag| compiler.with_flag(flag));
