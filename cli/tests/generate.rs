@@ -3,6 +3,8 @@
 
 #[path = "generate/forms.rs"]
 mod forms;
+#[path = "warm/kept.rs"]
+mod kept;
 #[path = "generate/speech.rs"]
 mod speech;
 #[path = "generate/vision.rs"]
@@ -30,6 +32,12 @@ fn model(name: &str) -> PathBuf {
 
 /// A folder with a cache of its own.
 struct Folder(TempDir);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        kept::keep(&self.path().join("cache"));
+    }
+}
 
 impl Folder {
     /// `None` without a C compiler.

@@ -6,6 +6,8 @@
 mod forms;
 #[path = "serve/images.rs"]
 mod images;
+#[path = "warm/kept.rs"]
+mod kept;
 #[path = "serve/occupied.rs"]
 mod occupied;
 #[path = "serve/raw.rs"]
@@ -26,6 +28,12 @@ use tempfile::TempDir;
 
 /// A tiny model with a tokenizer of bytes: letters are tokens, and token 62 is the first byte of é.
 struct Model(TempDir);
+
+impl Drop for Model {
+    fn drop(&mut self) {
+        kept::keep(&self.0.path().join("cache"));
+    }
+}
 
 impl Model {
     /// The tiny Llama, with chats; `None` without a C compiler.

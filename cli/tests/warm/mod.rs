@@ -19,7 +19,7 @@ pub(crate) fn cache(home: PathBuf) -> PathBuf {
 }
 
 /// A cache after a build; none without a C compiler.
-fn warm() -> Option<&'static Path> {
+pub(crate) fn warm() -> Option<&'static Path> {
     static WARM: OnceLock<Option<PathBuf>> = OnceLock::new();
     let found = WARM.get_or_init(|| {
         // Test programs that run beside this one build there as well, and later ones find what this one built.
@@ -29,7 +29,14 @@ fn warm() -> Option<&'static Path> {
         let mut command = Command::new(env!("CARGO_BIN_EXE_relax"));
         command.args(["build", "warm.rx", "-o", "warm.rxm"]).current_dir(folder.path());
         command.env("XDG_CACHE_HOME", &home).stdout(Stdio::null()).stderr(Stdio::null());
-        command.status().ok()?.success().then(|| home.join("relax"))
+        if !command.status().ok()?.success() {
+            return None;
+        }
+        // One for this test program, which may add to it.
+        let own = home.with_file_name(concat!("warm-", env!("CARGO_CRATE_NAME")));
+        let _ = fs::remove_dir_all(&own);
+        copied(&home.join("relax"), &own).ok()?;
+        Some(own)
     });
     found.as_deref()
 }
