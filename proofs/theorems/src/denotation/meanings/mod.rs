@@ -36,11 +36,20 @@ pub(super) struct Meaning {
     pub(super) element: ElementOf,
     /// Notes where what elements are stops the program.
     pub(super) stops: fn(&mut Denoter, &Call) -> Known<()>,
+    /// Of an operator that gives a tuple: what each part of it is.
+    parts: Option<Parts>,
 }
 
-/// One of the dtype of its first operand that never stops the program.
+/// The meaning of each part of a tuple, by its number.
+struct Parts {
+    dtype: fn(&Denoter, &Call, usize) -> Known<DType>,
+    shape: fn(&mut Denoter, &Call, usize) -> Known<Vec<Axis>>,
+    element: fn(&mut Denoter, &Call, usize, &[Dim]) -> Known<Term>,
+}
+
+/// One of the dtype of its first operand that gives no tuple and never stops the program.
 pub(super) const fn meaning(name: &'static str, shape: ShapeOf, element: ElementOf) -> Meaning {
-    Meaning { name, dtype: like_first, shape, element, stops: |_, _| Ok(()) }
+    Meaning { name, dtype: like_first, shape, element, stops: |_, _| Ok(()), parts: None }
 }
 
 static TABLES: &[&[Meaning]] = &[
@@ -98,28 +107,27 @@ pub(super) fn is_true(call: &Call, param: &str) -> bool {
     *call.arg(param) == Arg::Bool(true)
 }
 
-/// The call of `topk` that gives a tuple.
-fn top_of(whole: &Node) -> Option<&Call> {
-    match whole {
-        Node::Call(call) if call.row.name == "topk" => Some(call),
+/// A call that gives a tuple, and what its parts are.
+fn parts_of(whole: &Node) -> Known<(&Call, &'static Parts)> {
+    let parts = match whole {
+        Node::Call(call) => {
+            meaning_of(call.row.name).and_then(|own| Some((call, own.parts.as_ref()?)))
+        }
         _ => None,
-    }
+    };
+    parts.map_or_else(|| unknown("only parts of `split` and `topk` have a denotation"), Ok)
 }
 
 /// The extents of a part of a tuple.
 pub(super) fn part_shape(denoter: &mut Denoter, whole: &Node, at: usize) -> Known<Vec<Axis>> {
-    match top_of(whole) {
-        Some(call) => ordering::top_shape(denoter, call),
-        None => pieces::part_shape(denoter, whole, at),
-    }
+    let (call, parts) = parts_of(whole)?;
+    (parts.shape)(denoter, call, at)
 }
 
 /// The dtype of a part of a tuple.
 pub(super) fn part_dtype(denoter: &Denoter, whole: &Node, at: usize) -> Known<DType> {
-    match top_of(whole) {
-        Some(call) => ordering::top_dtype(denoter, call, at),
-        None => denoter.dtype(whole),
-    }
+    let (call, parts) = parts_of(whole)?;
+    (parts.dtype)(denoter, call, at)
 }
 
 /// An element of a part of a tuple.
@@ -129,8 +137,6 @@ pub(super) fn part_element(
     part: usize,
     at: &[Dim],
 ) -> Known<Term> {
-    match top_of(whole) {
-        Some(call) => ordering::top(denoter, call, part, at),
-        None => pieces::part_element(denoter, whole, part, at),
-    }
+    let (call, parts) = parts_of(whole)?;
+    (parts.element)(denoter, call, part, at)
 }

@@ -1,6 +1,6 @@
 //! Elements in order, and their places: functions of a row, at a place in the order.
 
-use super::{Meaning, is_true, like_first, meaning, shape_of_first, type_argument};
+use super::{Meaning, Parts, is_true, like_first, meaning, shape_of_first, type_argument};
 use crate::denotation::denoter::{Denoter, extent, first};
 use crate::denotation::term::{FoldOp, Known, Term, domain_of, unknown};
 use crate::rules::rule::{Arg, Axis, Call};
@@ -15,6 +15,11 @@ pub(super) static MEANINGS: &[Meaning] = &[
     },
     Meaning {
         dtype: |d, call| top_dtype(d, call, part_of(call)?),
+        parts: Some(Parts {
+            dtype: top_dtype,
+            shape: |d, call, _| top_shape(d, call),
+            element: top,
+        }),
         ..meaning("topk", top_shape, |d, call, at| top(d, call, part_of(call)?, at))
     },
 ];
@@ -58,7 +63,7 @@ fn part_of(call: &Call) -> Known<usize> {
 }
 
 /// The dims of each result: the first `k` of the axis, all of them where `k` is below 1.
-pub(super) fn top_shape(denoter: &mut Denoter, call: &Call) -> Known<Vec<Axis>> {
+fn top_shape(denoter: &mut Denoter, call: &Call) -> Known<Vec<Axis>> {
     let mut shape = shape_of_first(denoter, call)?;
     let (Arg::Integer(position), Arg::Integer(k)) = (call.arg("axis"), call.arg("k")) else {
         return unknown("an axis or a number that is not written out");
@@ -72,13 +77,13 @@ pub(super) fn top_shape(denoter: &mut Denoter, call: &Call) -> Known<Vec<Axis>> 
     Ok(shape)
 }
 
-pub(super) fn top_dtype(denoter: &Denoter, call: &Call, part: usize) -> Known<DType> {
+fn top_dtype(denoter: &Denoter, call: &Call, part: usize) -> Known<DType> {
     match part {
         0 => like_first(denoter, call),
         _ => type_argument(denoter, call, "dtype"),
     }
 }
 
-pub(super) fn top(denoter: &mut Denoter, call: &Call, part: usize, at: &[Dim]) -> Known<Term> {
+fn top(denoter: &mut Denoter, call: &Call, part: usize, at: &[Dim]) -> Known<Term> {
     ranked(denoter, call, "largest", part == 0, at)
 }

@@ -1,7 +1,7 @@
 //! Tensors put together and taken apart: conditions on an index say where an element lies.
 
 use super::movement::{unravel, volume};
-use super::{Meaning, add, is_true, meaning, mul, sub};
+use super::{Meaning, Parts, add, is_true, like_first, meaning, mul, sub};
 use crate::denotation::denoter::{Denoter, extent, first, tensor};
 use crate::denotation::term::{Known, Term, unknown};
 use crate::rules::rule::{Arg, Axis, Call, Entry, Node};
@@ -11,7 +11,14 @@ use relax_syntax::facts::{Claim, Relation};
 pub(super) static MEANINGS: &[Meaning] = &[
     meaning("concat", joined_shape, joined),
     meaning("stack", stacked_shape, stacked),
-    meaning("split", |_, _| unknown("a tuple"), |_, _, _| unknown("a tuple")),
+    Meaning {
+        parts: Some(Parts {
+            dtype: |d, call, _| like_first(d, call),
+            shape: part_shape,
+            element: part_element,
+        }),
+        ..meaning("split", |_, _| unknown("a tuple"), |_, _, _| unknown("a tuple"))
+    },
     meaning("strided_slice", sliced_shape, sliced),
     meaning("repeat", repeated_shape, repeated),
     meaning("tile", tiled_shape, tiled),
@@ -124,11 +131,7 @@ fn stacked(denoter: &mut Denoter, call: &Call, at: &[Dim]) -> Known<Term> {
 }
 
 /// Where a part of `split` begins and ends on the axis.
-fn part_range(denoter: &mut Denoter, whole: &Node, part: usize) -> Known<(usize, Dim, Dim)> {
-    let Node::Call(call) = whole else { return unknown("no tuple") };
-    if call.row.name != "split" {
-        return unknown("only parts of `split` and `topk` have a denotation");
-    }
+fn part_range(denoter: &mut Denoter, call: &Call, part: usize) -> Known<(usize, Dim, Dim)> {
     let shape = denoter.shape(first(call)?)?;
     let axis = the_axis(denoter, &shape, call)?;
     let whole = extent(&shape[axis]);
@@ -188,22 +191,15 @@ fn clamped(denoter: &mut Denoter, place: &Dim, extent: &Dim) -> Dim {
     inside
 }
 
-pub(super) fn part_shape(denoter: &mut Denoter, whole: &Node, part: usize) -> Known<Vec<Axis>> {
-    let (axis, begin, end) = part_range(denoter, whole, part)?;
-    let Node::Call(call) = whole else { return unknown("no tuple") };
+fn part_shape(denoter: &mut Denoter, call: &Call, part: usize) -> Known<Vec<Axis>> {
+    let (axis, begin, end) = part_range(denoter, call, part)?;
     let mut shape = denoter.shape(first(call)?)?;
     shape[axis] = Axis::Dim(sub(end, begin));
     Ok(shape)
 }
 
-pub(super) fn part_element(
-    denoter: &mut Denoter,
-    whole: &Node,
-    part: usize,
-    at: &[Dim],
-) -> Known<Term> {
-    let (axis, begin, _) = part_range(denoter, whole, part)?;
-    let Node::Call(call) = whole else { return unknown("no tuple") };
+fn part_element(denoter: &mut Denoter, call: &Call, part: usize, at: &[Dim]) -> Known<Term> {
+    let (axis, begin, _) = part_range(denoter, call, part)?;
     let mut index = at.to_vec();
     index[axis] = add(begin, at[axis].clone());
     denoter.element(first(call)?, &index)
