@@ -76,12 +76,9 @@ fn rename_branches(function: &Function, own: &mut Function) {
 
 /// A name that no variable has.
 fn fresh(function: &Function, name: &Name) -> Name {
-    let mut number = 1;
-    let fresh = |number: i32| Name::from(format!("{name}_{number}"));
-    while function.vars.iter().any(|own| own.name == fresh(number)) {
-        number += 1;
-    }
-    fresh(number)
+    let is_free = |name: &Name| function.vars.iter().all(|own| own.name != *name);
+    let mut numbered = (1_u64..).map(|number| Name::from(format!("{name}_{number}")));
+    numbered.find(is_free).expect("invariant: there are more numbers than variables")
 }
 
 struct Writer<'a> {

@@ -106,9 +106,7 @@ impl Axes {
         }
     }
 
-    /// The mesh with its extents.
-    #[must_use]
-    pub fn described(&self) -> String {
+    fn described(&self) -> String {
         format!("the mesh \"{}\" with the extents [{}]", self.mesh, commas(&self.workers))
     }
 

@@ -145,18 +145,18 @@ fn with_mesh(program: &Program, extents: &str) -> Result<Module, Failure> {
         Ok(Extents(parts)) => parts.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
         Err(_) => extents.split(',').map(str::trim).collect::<Vec<_>>().join(", "),
     };
-    let (mut module, name) = match declared_meshes(&program.module)[..] {
-        [] => (program.module.clone(), Name::from("mesh[0]")),
-        [mesh] => (program.module.clone(), mesh.clone()),
+    let name = match declared_meshes(&program.module)[..] {
+        [] => Name::from("mesh[0]"),
+        [mesh] => mesh.clone(),
         _ => return Err(wrong("the program declares more than one mesh")),
     };
+    let mut module = program.module.clone();
     // What is no mesh has no axes to compare.
     let before = mesh_extents(&module, &name).ok().map(|extents| extents.len());
-    let own = module.attrs.iter().position(|(own, _)| *own == name);
-    let declared = (name.clone(), AttrValue::Str(text.into()));
-    match own {
-        Some(at) => module.attrs[at] = declared,
-        None => module.attrs.insert(0, declared),
+    let declared = AttrValue::Str(text.into());
+    match module.attrs.iter_mut().find(|(own, _)| *own == name) {
+        Some((_, own)) => *own = declared,
+        None => module.attrs.insert(0, (name.clone(), declared)),
     }
     let axes = mesh_extents(&module, &name).map_err(|_| {
         wrong("expected integers of at least 1, such as 2x4, or with commas and names, such as p,4")

@@ -8,7 +8,7 @@ use super::scope::{Class, Type, Var, tuple};
 use super::{Shared, parameters};
 use relax_syntax::dim::Dim;
 
-/// Extents of meshes: those of one worker, of numbers that divide few dims, and of two axes.
+/// Extents of meshes: those of one worker, of numbers that divide few dims, of two axes, and names of what a run binds.
 const MESHES: [&str; 8] = ["2", "3", "4", "2, 2", "1", "p", "p, q", "2, 3"];
 /// Statements of the function.
 const STATEMENTS: usize = 9;

@@ -232,7 +232,7 @@ pub(super) fn mesh_of(args: &RunArgs, axes: &Axes, on: &On) -> Result<Mesh, Fail
         given(extents).map_err(|why| Failure::usage(format!("--ranks {extents}: {why}")))
     });
     let On::Processes(processes) = on else {
-        return given.unwrap_or_else(|| Err(Failure::usage("give --ranks")));
+        return given.expect("invariant: --ranks asks for ranks that are no processes");
     };
     let started = processes.ranks();
     let wrong = |why: String| Failure::usage(format!("--mpi in {started} processes: {why}"));
