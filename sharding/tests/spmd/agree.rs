@@ -1,8 +1,8 @@
 //! Every size on every mesh: the ranks give what one device gives; bytes are those of the textbook.
 
-use crate::programs::{case, cases, mixture};
-use crate::{load, near, same, sharded, tensor};
-use relax_semantics::value::Value;
+use crate::programs::{Case, case, cases, mixture};
+use crate::{Sharded, arguments, load, near, same, sharded};
+use relax_semantics::ranks::Mesh;
 use relax_sharding::annotated::annotated;
 use relax_sharding::movement::Collective;
 use relax_sharding::propagate::propagate;
@@ -11,27 +11,29 @@ use relax_syntax::Name;
 use relax_syntax::annotation::Reduction;
 use std::collections::BTreeMap;
 
+/// Demands for every size that the ranks of each mesh give what one device gives.
+pub(crate) fn demand_agreement(case: &Case, sharded: &Sharded, meshes: &[Mesh]) {
+    for n in 0..=33 {
+        let arguments = arguments(&(case.shapes)(n));
+        let expected = sharded.on_one(&arguments);
+        for mesh in meshes {
+            let place = format!("{} at {n} on {:?}", case.name, mesh.extents);
+            let found = sharded.on_mesh(mesh, &sharded.local, &arguments);
+            let found = found.unwrap_or_else(|(rank, stop)| {
+                panic!("{place}: rank {rank}: {stop}\n{}", sharded.text)
+            });
+            let agrees =
+                if case.is_exact { same(&found, &expected) } else { near(&found, &expected) };
+            assert!(agrees, "{place}: {found:?} is not {expected:?}\n{}", sharded.text);
+        }
+    }
+}
+
 #[test]
 fn ranks_agree_with_one_device_for_every_size() {
     for case in cases() {
         let sharded = sharded(&case.text);
-        for n in 0..=33 {
-            let shapes = (case.shapes)(n);
-            let arguments: Vec<Value> =
-                shapes.iter().zip(1..).map(|(shape, seed)| tensor(shape, seed)).collect();
-            let expected = sharded.on_one(&arguments);
-            let found = sharded.on_ranks(&sharded.local, &arguments);
-            let found = found.unwrap_or_else(|(rank, stop)| {
-                panic!("{} at {n}: rank {rank}: {stop}\n{}", case.name, sharded.text)
-            });
-            let agrees =
-                if case.is_exact { same(&found, &expected) } else { near(&found, &expected) };
-            assert!(
-                agrees,
-                "{} at {n}: {found:?} is not {expected:?}\n{}",
-                case.name, sharded.text
-            );
-        }
+        demand_agreement(&case, &sharded, &[sharded.mesh()]);
     }
 }
 

@@ -1,5 +1,6 @@
 //! Branches and checks that all ranks take alike.
 
+use crate::programs::MESHES;
 use crate::{near, planned, sharded, tensor};
 use relax_program::frontend::print;
 use relax_semantics::tensor::Tensor;
@@ -15,8 +16,6 @@ fn on(mesh: &str, main: &str) -> String {
     let main = main.replace("S[0]", &format!("S[0]{rest}")).replace("S[1]", &format!("S[1]{rest}"));
     format!("module_attr(\"mesh[0]\", \"{mesh}\")\n\n{main}")
 }
-
-const MESHES: [&str; 5] = ["1", "2", "3", "4", "2, 2"];
 
 /// A layer that is left out, by a scalar that every rank has; one way keeps rows cut, and so does the other.
 const SKIPPED: &str = r#"def main(x: DTensor(("n", 4), "f32", "mesh[0]", "S[0]"), w: Tensor((4, 4), "f32"), deep: Tensor((), "f32")) -> DTensor(("n", 4), "f32", "mesh[0]", "S[0]"):

@@ -1,8 +1,7 @@
 //! Programs without layouts, cut along a dim.
 
-use crate::{Sharded, load, near, tensor};
+use crate::{Sharded, arguments, load, near};
 use relax_program::frontend::print;
-use relax_semantics::value::Value;
 use relax_sharding::data::cut_along;
 
 const PLAIN: &str = r#"module_attr("mesh[0]", "3, 2")
@@ -24,8 +23,7 @@ fn a_program_without_layouts_is_cut_along_a_dim() {
     assert_eq!(sharded.plan.moves().count(), 1, "{}", sharded.text);
     for (b, n) in [(0, 3), (1, 1), (2, 0), (5, 7), (9, 2)] {
         let shapes = [vec![b, n, 4], vec![4, 5], vec![n, b]];
-        let arguments: Vec<Value> =
-            shapes.iter().zip(1..).map(|(shape, seed)| tensor(shape, seed)).collect();
+        let arguments = arguments(&shapes);
         let found = sharded.on_ranks(&sharded.local, &arguments).expect("all ranks end");
         assert!(near(&found, &sharded.on_one(&arguments)), "{b}, {n}: {found:?}");
     }

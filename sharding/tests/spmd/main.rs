@@ -100,6 +100,11 @@ pub(crate) fn tensor(shape: &[usize], seed: i128) -> Value {
     Value::Tensor(Tensor::from_ints(DType::I64, values).cast(DType::F32))
 }
 
+/// Tensors with these shapes.
+pub(crate) fn arguments(shapes: &[Vec<usize>]) -> Vec<Value> {
+    shapes.iter().zip(1..).map(|(shape, seed)| tensor(shape, seed)).collect()
+}
+
 pub(crate) fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Tensor(a), Value::Tensor(b)) => a.same_as(b),

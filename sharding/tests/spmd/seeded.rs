@@ -3,10 +3,9 @@
 use crate::bugs::BUGS;
 use crate::edits::{Edit, Kind, edited};
 use crate::programs::{Case, Shapes, case, cases};
-use crate::{Sharded, near, same, sharded, tensor};
+use crate::{Sharded, arguments, near, same, sharded};
 use relax_corpus::sample::Sample;
 use relax_program::frontend::Program;
-use relax_semantics::value::Value;
 use relax_syntax::span::Source;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,8 +28,7 @@ fn found(sharded: &Sharded, text: &str, shapes: &[Shapes]) -> Option<Found> {
     }
     let each = shapes.iter().flat_map(|shapes| (0..=33).map(shapes));
     let mut ended = each.map(|shapes| {
-        let arguments: Vec<Value> =
-            shapes.iter().zip(1..).map(|(shape, seed)| tensor(shape, seed)).collect();
+        let arguments = arguments(&shapes);
         let expected = sharded.on_one(&arguments);
         match sharded.on_ranks(&program.module, &arguments) {
             Ok(found) if same(&found, &expected) || near(&found, &expected) => None,

@@ -1,7 +1,7 @@
 //! Arguments that are stored elsewhere: each rank reads its part, and parts that ranks share are read once.
 
 use crate::programs::cases;
-use crate::{same, sharded, tensor};
+use crate::{arguments, same, sharded};
 use relax_semantics::interp::Options;
 use relax_semantics::stop::Stop;
 use relax_semantics::tensor::Tensor;
@@ -46,8 +46,7 @@ fn each_rank_reads_its_part() {
         let function = sharded.global.function("main").expect("a main");
         for n in [0, 1, 3, 8] {
             let shapes = (case.shapes)(n);
-            let arguments: Vec<Value> =
-                shapes.iter().zip(1..).map(|(shape, seed)| tensor(shape, seed)).collect();
+            let arguments = arguments(&shapes);
             let expected = sharded.on_ranks(&sharded.local, &arguments).expect("all ranks end");
             let kept = arguments.iter().map(|value| match value {
                 Value::Tensor(tensor) => Kept { tensor: tensor.clone(), parts: RefCell::default() },

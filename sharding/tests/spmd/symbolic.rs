@@ -1,8 +1,8 @@
 //! Meshes whose extents a run binds: one local program for every number of ranks.
 
+use crate::agree::demand_agreement;
 use crate::programs::cases_on;
-use crate::{load, near, planned, same, sharded, tensor};
-use relax_semantics::value::Value;
+use crate::{load, planned, same, sharded, tensor};
 use relax_sharding::movement::Collective;
 use relax_symbolic::Prover;
 use relax_syntax::annotation::Reduction;
@@ -18,32 +18,9 @@ fn one_program_agrees_with_one_device_on_every_number_of_ranks() {
     for &(mesh, runs) in RUNS {
         for case in cases_on(mesh) {
             let sharded = sharded(&case.text);
-            for n in 0..=33 {
-                let shapes = (case.shapes)(n);
-                let arguments: Vec<Value> =
-                    shapes.iter().zip(1..).map(|(shape, seed)| tensor(shape, seed)).collect();
-                let expected = sharded.on_one(&arguments);
-                for extents in runs {
-                    let mesh = sharded.plan.axes.with_extents(extents).expect("a mesh");
-                    let found = sharded.on_mesh(&mesh, &sharded.local, &arguments);
-                    let found = found.unwrap_or_else(|(rank, stop)| {
-                        panic!(
-                            "{} at {n} on {extents:?}: rank {rank}: {stop}\n{}",
-                            case.name, sharded.text
-                        )
-                    });
-                    let agrees = if case.is_exact {
-                        same(&found, &expected)
-                    } else {
-                        near(&found, &expected)
-                    };
-                    assert!(
-                        agrees,
-                        "{} at {n} on {extents:?}: {found:?} is not {expected:?}\n{}",
-                        case.name, sharded.text
-                    );
-                }
-            }
+            let mesh = |extents: &&[usize]| sharded.plan.axes.with_extents(extents);
+            let meshes: Result<Vec<_>, _> = runs.iter().map(mesh).collect();
+            demand_agreement(&case, &sharded, &meshes.expect("the extents fit"));
         }
     }
 }

@@ -1,8 +1,7 @@
 //! Programs without layouts whose weights are cut: the layouts of the textbook, and its bytes.
 
-use crate::{Sharded, load, near, tensor};
+use crate::{Sharded, arguments, load, near};
 use relax_program::frontend::print;
-use relax_semantics::value::Value;
 use relax_sharding::layout::text;
 use relax_sharding::movement::Collective;
 use relax_sharding::tensor::cut_weights;
@@ -67,8 +66,7 @@ fn an_mlp_is_cut_by_columns_and_rows() {
         );
         for (n, f) in [(0, 3), (3, 0), (5, 7)] {
             let shapes = [vec![n, 4], vec![4, f], vec![f, 4]];
-            let arguments: Vec<Value> =
-                shapes.iter().zip(1..).map(|(shape, seed)| tensor(shape, seed)).collect();
+            let arguments = arguments(&shapes);
             let found = sharded.on_ranks(&sharded.local, &arguments).expect("all ranks end");
             assert!(near(&found, &sharded.on_one(&arguments)), "{n}, {f}: {found:?}");
         }
@@ -112,8 +110,7 @@ fn ranks_compute_a_block_as_one_does() {
             vec![32, 8],
             vec![n, n],
         ];
-        let arguments: Vec<Value> =
-            shapes.iter().zip(1..).map(|(shape, seed)| tensor(shape, seed)).collect();
+        let arguments = arguments(&shapes);
         let found = sharded.on_ranks(&sharded.local, &arguments).expect("all ranks end");
         assert!(near(&found, &sharded.on_one(&arguments)), "{n}: {found:?}");
     }
