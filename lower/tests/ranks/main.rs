@@ -1,7 +1,10 @@
 //! Certificates of local programs: each is proved, and none with a bug is.
 
+#[path = "../../../sharding/tests/spmd/branching.rs"]
+mod branching;
 #[path = "../../../sharding/tests/spmd/bugs.rs"]
 mod bugs;
+mod control;
 #[path = "../../../sharding/tests/spmd/edits.rs"]
 mod edits;
 #[expect(dead_code, reason = "arguments are for runs, and nothing runs here")]
@@ -114,22 +117,6 @@ fn a_program_with_a_check_of_its_own_is_not_proved() {
     let checked = sharded.text.replace("):\n", ") -> Tensor((\"f\", 4), \"f32\"):\n");
     let open = open(&certificate(&sharded, &checked).expect("a program"));
     assert!(open.iter().any(|line| line.contains("a rank may stop")), "{open:#?}\n{checked}");
-}
-
-/// What branches give, and what is checked, is not looked into: such a program runs, and is not proved.
-#[test]
-fn control_flow_is_open() {
-    let head = "module_attr(\"mesh[0]\", \"2\")\n\ndef main(x: DTensor((\"n\", 4), \"f32\", \"mesh[0]\", \"S[0]\"), c: Tensor((), \"bool\")):\n    m = sym_var()\n";
-    let bodies = [
-        ("y", "    if c:\n        y = relu(x)\n    else:\n        y = add(x, x)\n    return y\n"),
-        ("y", "    y = match_cast(add(x, x), Tensor((m, 4), \"f32\"))\n    return relu(y)\n"),
-    ];
-    for (name, body) in bodies {
-        let sharded = of_text(&format!("{head}{body}"));
-        let open = open(&certificate(&sharded, &sharded.text).expect("a program"));
-        let is_of = |line: &String| line.contains(name) && line.contains("no call of an operator");
-        assert!(open.iter().any(is_of), "{open:#?}\n{}", sharded.text);
-    }
 }
 
 #[test]

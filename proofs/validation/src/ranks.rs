@@ -3,9 +3,10 @@
 //! Of each value of the local program it is found which value of one device it stands for, and in which layout: from the layouts of the
 //! parameters forward, by what collectives mean, and by a proof for each call that on shards of its operands it gives the shard of its
 //! result ([`relax_theorems::placement`]). The local program says nothing of that, so it cannot say it wrong. What is shown holds over
-//! the reals, for all dims: if the program of one device does not stop, no rank stops, and results are shards of its results. The
-//! local program is a straight line, so all ranks call the same collectives in the same order.
+//! the reals, for all dims: if the program of one device does not stop, no rank stops, and results are shards of its results. All
+//! ranks take the same branches ([`branches`]), so they call the same collectives in the same order.
 
+mod branches;
 mod calls;
 mod collectives;
 mod world;
@@ -22,7 +23,7 @@ use relax_syntax::dtype::DType;
 use relax_syntax::facts::{Answer, Facts};
 use relax_syntax::ir::{Atom, Binding, Callee, Definition, Expr, Function, Module, VarId};
 use relax_theorems::placement::calls::{assume_declared, tensor};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use world::World;
 
 /// The route of a certificate of a local program: its last stage is what every rank runs of the function before.
@@ -73,10 +74,13 @@ fn obligation(function: &Name, place: String, what: &str, outcome: Outcome) -> O
 
 /// A module with what is deduced of the variables of a function.
 struct Side {
+    name: Name,
     module: Module,
     annotations: Vec<Annotation>,
     /// Checks that are no constraints of operators, of a variable or of the result, such as those of annotations.
     checks: BTreeMap<Option<VarId>, String>,
+    /// Variables and results of which anything is left to be checked.
+    checked: BTreeSet<Option<VarId>>,
 }
 
 impl Side {
@@ -89,9 +93,12 @@ impl Side {
         let annotations = checked.annotations.get(name).cloned();
         let annotations = annotations.ok_or_else(|| format!("there is no function `{name}`"))?;
         let left = checked.obligations.iter();
-        let own = left.filter(|left| left.function == *name && left.claim.is_none());
-        let checks = own.map(|left| (left.var, left.text.clone())).collect();
-        Ok(Self { module: checked.module, annotations, checks })
+        let own: Vec<_> = left.filter(|left| left.function == *name).collect();
+        let others = own.iter().filter(|left| left.claim.is_none());
+        let checks = others.map(|left| (left.var, left.text.clone())).collect();
+        let left = own.iter().map(|left| left.var).collect();
+        let (name, module) = (name.clone(), checked.module);
+        Ok(Self { name, module, annotations, checks, checked: left })
     }
 
     /// Demands that only constraints of operators are checked of a variable, or of the result: what else is could stop a rank.
@@ -106,6 +113,15 @@ impl Side {
 
     fn annotation(&self, var: VarId) -> Option<&Annotation> {
         self.annotations.get(var.0 as usize)
+    }
+
+    fn name_of(&self, var: VarId) -> Name {
+        self.function(&self.name).map_or_else(|_| Name::default(), |own| own.var(var).name.clone())
+    }
+
+    /// What the text says of a variable.
+    fn declared(&self, var: VarId) -> Option<&Annotation> {
+        self.function(&self.name).ok()?.var(var).annotation.as_ref()
     }
 
     /// Dims and dtype of a tensor.
@@ -138,29 +154,46 @@ fn compared(
         global: bindings(function),
         world: &world,
         held: BTreeMap::new(),
+        alike: BTreeSet::new(),
+        tuples: BTreeMap::new(),
         facts: &mut *facts,
     };
-    comparison.find_roots();
-    let mut found = Vec::new();
-    let mut ended = |place: String, what: &str, shown: Result<(), String>| {
-        let outcome = match shown {
-            Ok(()) if source.was_trusted() => Outcome::Trusted,
+    comparison.find_roots(0);
+    let mut shown = Vec::new();
+    let of_params = comparison.params(function, own);
+    shown.push(Shown::of(
+        String::new(),
+        "the parameters are shards of those of one device",
+        of_params,
+    ));
+    for binding in bindings(own) {
+        comparison.bound(binding, &mut shown);
+    }
+    let of_results = ranks.has_no_check(None).and_then(|()| comparison.results(function, own));
+    shown.push(Shown::of(String::new(), RESULT, of_results));
+    let was_trusted = source.was_trusted();
+    let ended = |Shown { place, what, is }: Shown| {
+        let outcome = match is {
+            Ok(()) if was_trusted => Outcome::Trusted,
             Ok(()) => Outcome::Proved,
             Err(why) => Outcome::Unproved(why),
         };
-        found.push(obligation(name, place, what, outcome));
+        obligation(name, place, what, outcome)
     };
-    let shown = comparison.params(function, own);
-    ended(String::new(), "the parameters are shards of those of one device", shown);
-    for binding in bindings(own) {
-        let shown =
-            ranks.has_no_check(Some(binding.var)).and_then(|()| comparison.binding(binding));
-        let place = format!("`{}`", own.var(binding.var).name);
-        ended(place, "it is a value of one device in a layout", shown);
+    Ok(shown.into_iter().map(ended).collect())
+}
+
+/// A part of what must be shown, and whether it is.
+struct Shown {
+    place: String,
+    what: &'static str,
+    is: Result<(), String>,
+}
+
+impl Shown {
+    fn of(place: String, what: &'static str, is: Result<(), String>) -> Self {
+        Self { place, what, is }
     }
-    let shown = ranks.has_no_check(None).and_then(|()| comparison.results(function, own));
-    ended(String::new(), RESULT, shown);
-    Ok(found)
 }
 
 struct Comparison<'a> {
@@ -172,14 +205,18 @@ struct Comparison<'a> {
     world: &'a World,
     /// What each variable of the local program is, as far as it is known: everything that is said of one is true.
     held: BTreeMap<VarId, Vec<Held>>,
+    /// Variables of the local program that are no values of one device, and that every rank has alike, such as a comparison of dims.
+    alike: BTreeSet<VarId>,
+    /// What each field is of a tuple of the local program that is no tuple of one device.
+    tuples: BTreeMap<VarId, Vec<Vec<Held>>>,
     facts: &'a mut dyn Facts,
 }
 
 impl Comparison<'_> {
-    /// The layouts that a program of one device asks for change no value.
-    fn find_roots(&mut self) {
+    /// The layouts that a program of one device asks for change no value. These are of its bindings from this one on.
+    fn find_roots(&mut self, first: usize) {
         let asks = |name: &Name| lookup(name).filter(|row| says_layout(row));
-        for binding in &self.global {
+        for binding in self.global[first..].to_vec() {
             let of = match &binding.expr {
                 Expr::Atom(Atom::Var(of)) => Some(*of),
                 Expr::Call { callee: Callee::Operator(name), args, attrs } => asks(name)
@@ -250,6 +287,30 @@ impl Comparison<'_> {
     }
 
     /// Finds what a binding of the local program is.
+    fn bound(&mut self, binding: &Binding, shown: &mut Vec<Shown>) {
+        self.held.remove(&binding.var);
+        let place = format!("`{}`", self.ranks.name_of(binding.var));
+        let held = match &binding.expr {
+            Expr::If { condition, then, otherwise } => {
+                self.branches((binding.var, condition), [then, otherwise], shown)
+            }
+            Expr::MatchCast(Atom::Var(of), annotation) => {
+                self.checked(binding.var, *of, annotation)
+            }
+            Expr::Atom(Atom::Tuple(items)) => self.tuple(binding.var, items),
+            _ => self.ranks.has_no_check(Some(binding.var)).and_then(|()| self.binding(binding)),
+        };
+        let what = "it is a value of one device in a layout";
+        match held {
+            Err(_) if self.is_alike(binding) => {
+                self.alike.insert(binding.var);
+                shown.push(Shown::of(place, "every rank has the same, and does not stop", Ok(())));
+            }
+            held => shown.push(Shown::of(place, what, held)),
+        }
+    }
+
+    /// Finds what a binding without branches is.
     fn binding(&mut self, binding: &Binding) -> Result<(), String> {
         let held = match &binding.expr {
             Expr::Atom(Atom::Var(of)) => self.held(*of),
@@ -286,6 +347,9 @@ impl Comparison<'_> {
     }
 
     fn field(&self, of: VarId, field: usize) -> Vec<Held> {
+        if let Some(fields) = self.tuples.get(&of) {
+            return fields.get(field).cloned().unwrap_or_default();
+        }
         let mut found = Vec::new();
         for (value, layout) in self.held(of) {
             for binding in &self.global {

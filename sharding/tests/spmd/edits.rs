@@ -5,10 +5,14 @@
 mod extents;
 
 use relax_program::frontend::print;
+use relax_semantics::check::{Phase, check};
+use relax_symbolic::Prover;
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
 use relax_syntax::dim::{Dim, DimOp};
-use relax_syntax::ir::{Atom, Binding, Callee, Definition, Expr, Function, Module, VarId, VarInfo};
+use relax_syntax::ir::{
+    Atom, Binding, Body, Callee, Definition, Expr, Function, Module, VarId, VarInfo,
+};
 
 /// What a bug makes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,12 +40,13 @@ pub(crate) struct Edit {
 /// Each wrong local program of a checked one.
 pub(crate) fn edited(local: &Module) -> Vec<Edit> {
     let mut found = Vec::new();
-    let function = local.functions().next().expect("a local program has a function");
-    let bindings = function.lambda.body.iter().flat_map(relax_syntax::ir::Body::bindings);
-    for (at, binding) in bindings.enumerate() {
+    let function = &deduced(local);
+    let mut bindings = Vec::new();
+    function.lambda.body.iter().for_each(|body| all_bindings(body, &mut bindings));
+    for binding in bindings {
         let Some(own) = Collective::of(function, &binding.expr) else { continue };
         for (kind, what, wrong) in own.edits() {
-            let text = changed(local, |function| own.put(function, at, wrong));
+            let text = changed(local, |function| own.put(function, binding.var, wrong));
             found.push(Edit { kind, what, text });
         }
     }
@@ -49,6 +54,43 @@ pub(crate) fn edited(local: &Module) -> Vec<Edit> {
         found.push(Edit { kind, what, text: changed(local, |function| *function = wrong) });
     }
     found
+}
+
+/// The function of a local program with what is deduced of its variables, those of branches included.
+fn deduced(local: &Module) -> Function {
+    let mut function = local.functions().next().expect("a local program has a function").clone();
+    let mut checked = check(local, &mut Prover::new(), Phase::Surface);
+    let annotations = checked.annotations.remove(&function.name).expect("it is well-formed");
+    for (var, annotation) in function.vars.iter_mut().zip(annotations) {
+        var.annotation = Some(annotation);
+    }
+    function
+}
+
+/// The bindings of a body, those of branches included.
+fn all_bindings<'f>(body: &'f Body, found: &mut Vec<&'f Binding>) {
+    for binding in body.bindings() {
+        found.push(binding);
+        if let Expr::If { then, otherwise, .. } = &binding.expr {
+            [then, otherwise].into_iter().for_each(|branch| all_bindings(branch, found));
+        }
+    }
+}
+
+/// The block that has the binding of a variable, and its place in it.
+fn block_of(body: &mut Body, var: VarId) -> Option<(&mut Vec<Binding>, usize)> {
+    for block in &mut body.blocks {
+        if let Some(at) = block.bindings.iter().position(|binding| binding.var == var) {
+            return Some((&mut block.bindings, at));
+        }
+        for binding in &mut block.bindings {
+            let Expr::If { then, otherwise, .. } = &mut binding.expr else { continue };
+            if let Some(found) = block_of(then, var).or_else(|| block_of(otherwise, var)) {
+                return Some(found);
+            }
+        }
+    }
+    None
 }
 
 /// The text of a local program with an edit; what was deduced of its variables is left out, as it may not be so.
@@ -254,18 +296,11 @@ impl<'a> Collective<'a> {
         }
     }
 
-    /// Puts a wrong call in the place of the binding with this number.
-    fn put(&self, function: &mut Function, mut at: usize, wrong: Wrong) {
+    /// Puts a wrong call in the place of the binding of a variable.
+    fn put(&self, function: &mut Function, var: VarId, wrong: Wrong) {
         let vars = &mut function.vars;
-        let blocks = &mut function.lambda.body.as_mut().expect("a local program has a body").blocks;
-        let block = blocks.iter_mut().find(|block| {
-            let is_in = at < block.bindings.len();
-            if !is_in {
-                at -= block.bindings.len();
-            }
-            is_in
-        });
-        let bindings = &mut block.expect("the binding is in a block").bindings;
+        let body = function.lambda.body.as_mut().expect("a local program has a body");
+        let (bindings, at) = block_of(body, var).expect("the binding is in a block");
         match wrong {
             Wrong::Call(expr) => bindings[at].expr = expr,
             Wrong::Twice => {

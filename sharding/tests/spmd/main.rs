@@ -1,6 +1,7 @@
 //! Sharded programs against the same programs on one device.
 
 mod agree;
+mod branching;
 mod bugs;
 mod control;
 mod data;

@@ -114,6 +114,11 @@ impl World {
         self.ranks.iter().position(|name| matches!(rank, Dim::Var(own) if own == name))
     }
 
+    /// Whether a dim is the same on every rank.
+    pub(super) fn is_alike(&self, dim: &Dim) -> bool {
+        dim.vars_all(&|name| !self.ranks.contains(name))
+    }
+
     /// The layout that an annotation asks for.
     ///
     /// # Errors
