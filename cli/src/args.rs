@@ -233,6 +233,9 @@ pub(crate) struct RunArgs {
     /// Run as one rank of the program's mesh; the others are the processes that `mpirun` started with this one
     #[arg(long)]
     pub(crate) mpi: bool,
+    /// Have ranks choose among layouts for several sizes, as `relax shard --versions` does
+    #[arg(long)]
+    pub(crate) versions: bool,
     /// How long a rank waits for others before all end with an error; by default 300
     #[arg(long, value_name = "SECONDS", requires = "mpi")]
     pub(crate) rank_timeout: Option<NonZero<u32>>,

@@ -58,7 +58,7 @@ fn planned(
         }
         given.insert(Name::new(name), size);
     }
-    let Sharded { plan, local } = sharded(&module, function, &given, &mut Prover::new())
+    let Sharded { plan, local, .. } = sharded(&module, function, &given, &mut Prover::new())
         .map_err(|refused| Failure::program(&program.source, &[refused]))?;
     let text = print(&annotated(&module, function, &plan));
     let samples = plan.samples.iter().map(|(name, size)| (name.to_string(), *size)).collect();

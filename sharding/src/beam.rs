@@ -1,9 +1,9 @@
 //! The ways through the bindings so far, and which of them are followed.
 
 use crate::layout::Layout;
-use crate::propagate::Step;
+use crate::steps::Steps;
 use relax_syntax::ir::VarId;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// States that are kept after a binding.
 const BEAM: usize = 64;
@@ -12,7 +12,7 @@ const BEAM: usize = 64;
 #[derive(Clone, Default)]
 pub(crate) struct State {
     pub(crate) have: BTreeMap<VarId, Vec<Layout>>,
-    pub(crate) steps: Vec<Step>,
+    pub(crate) steps: Steps,
     pub(crate) bytes: i128,
     /// Elements that ranks compute together.
     pub(crate) work: i128,
@@ -37,14 +37,8 @@ type Between<'a> = dyn Fn(VarId, &Layout, &Layout) -> Option<i128> + 'a;
 /// layouts of the state that cuts least.
 pub(crate) fn best(states: &mut Vec<State>, between: &Between) -> bool {
     states.sort_by_key(State::cost);
-    let mut seen: Vec<BTreeMap<VarId, Vec<Layout>>> = Vec::new();
-    states.retain(|state| {
-        let is_new = !seen.contains(&state.have);
-        if is_new {
-            seen.push(state.have.clone());
-        }
-        is_new
-    });
+    let mut seen: BTreeSet<BTreeMap<VarId, Vec<Layout>>> = BTreeSet::new();
+    states.retain(|state| seen.insert(state.have.clone()));
     if states.len() <= BEAM {
         return false;
     }

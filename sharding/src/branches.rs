@@ -114,7 +114,7 @@ impl Propagation<'_> {
                     results.iter().map(|result| (*result, layout.clone())).collect();
                 let state = self.ended(states, &wanted, (span, BRANCH))?;
                 let cost = state.cost();
-                Some((cost, Branch { steps: state.steps, results: results.to_vec() }))
+                Some((cost, Branch { steps: state.steps.to_vec(), results: results.to_vec() }))
             };
             let (one, then) = branch(&then, &results[0])?;
             let (other, otherwise) = branch(&otherwise, &results[1])?;

@@ -116,7 +116,12 @@ impl Plan {
     /// Bytes that all ranks send together, terms alike in one; of branches those of the one that sends more.
     #[must_use]
     pub fn bytes(&self, facts: &mut dyn Facts) -> Dim {
-        facts.simplify(&bytes_of(&self.steps))
+        facts.simplify(&self.cost())
+    }
+
+    /// The same, a term for each redistribution.
+    pub(crate) fn cost(&self) -> Dim {
+        bytes_of(&self.steps)
     }
 }
 

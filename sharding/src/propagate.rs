@@ -23,8 +23,9 @@ use relax_syntax::facts::Facts;
 use relax_syntax::ir::{Atom, Binding, Body, Callee, Expr, Function, Module, VarId};
 use relax_syntax::span::Span;
 use relax_theorems::placement::calls::{Site, assume_declared, tensor};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// The size of a symbolic dim at which costs are compared, unless another one is given.
 pub const SAMPLE: i64 = 1024;
@@ -41,6 +42,20 @@ pub fn propagate(
     sizes: &BTreeMap<Name, i64>,
     facts: &mut dyn Facts,
 ) -> Result<Plan, Diagnostic> {
+    planned(module, function, sizes, &Known::default(), facts)
+}
+
+/// The layouts that each call may have, whatever the sizes are.
+pub(crate) type Known = RefCell<BTreeMap<VarId, Arc<[Choice]>>>;
+
+/// The same, with what is known of the calls of this function.
+pub(crate) fn planned(
+    module: &Module,
+    function: &Function,
+    sizes: &BTreeMap<Name, i64>,
+    known: &Known,
+    facts: &mut dyn Facts,
+) -> Result<Plan, Diagnostic> {
     let mesh = mesh_of(module, function)?;
     let deduced = of_branches(module, function, facts);
     let function = &completed(function, &deduced);
@@ -55,7 +70,7 @@ pub fn propagate(
     let samples = samples(function, &axes, sizes);
     let is_truncated = Cell::new(false);
     let propagation =
-        Propagation { module, function, axes: &axes, samples: &samples, is_truncated };
+        Propagation { module, function, axes: &axes, samples: &samples, known, is_truncated };
     let planned = propagation.run(facts);
     let is_truncated = propagation.is_truncated.get();
     facts.pop();
@@ -63,7 +78,7 @@ pub fn propagate(
     Ok(Plan {
         axes,
         function: function.name.clone(),
-        steps: state.steps,
+        steps: state.steps.to_vec(),
         params,
         results,
         samples,
@@ -81,6 +96,7 @@ pub(crate) struct Propagation<'a> {
     pub(crate) function: &'a Function,
     pub(crate) axes: &'a Axes,
     samples: &'a BTreeMap<Name, i64>,
+    known: &'a Known,
     /// Whether states were left out.
     is_truncated: Cell<bool>,
 }
@@ -318,7 +334,12 @@ impl Propagation<'_> {
         let result = info.annotation.clone().unwrap_or(Annotation::Object);
         let annotation = |var: VarId| self.function.var(var).annotation.clone();
         let site = Site::of(row, passed, &result, &annotation).map_err(unsupported)?;
-        let choices = choices(&site, self.axes, self.module, facts);
+        let known = self.known.borrow().get(&var).cloned();
+        let choices = known.unwrap_or_else(|| {
+            let found: Arc<[Choice]> = choices(&site, self.axes, self.module, facts).into();
+            self.known.borrow_mut().insert(var, Arc::clone(&found));
+            found
+        });
         let mut next = Vec::new();
         for state in states {
             let before = state.bytes;

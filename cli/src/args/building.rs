@@ -50,6 +50,9 @@ pub(crate) struct BuildArgs {
     /// program of `relax shard --local`
     #[arg(long, value_name = "FUNCTION", num_args = 0..=1, require_equals = true, default_missing_value = "main", conflicts_with_all = ["certify", "rules"])]
     pub(crate) ranks: Option<String>,
+    /// With --ranks: have ranks choose among layouts for several sizes, as `relax shard --versions` does
+    #[arg(long, requires = "ranks")]
+    pub(crate) versions: bool,
     /// Embed a certificate of the compilation, for `relax verify`
     #[arg(long)]
     pub(crate) certify: bool,

@@ -56,6 +56,9 @@ pub(crate) struct ShardArgs {
     /// Write a certificate: the local program is proved to give the shards of the program's results, for all dims
     #[arg(long, value_name = "FILE", requires_all = ["local", "output"])]
     pub(crate) certificate: Option<PathBuf>,
+    /// Have the local program choose among layouts for several sizes, by guards on dims: those that move the fewest bytes
+    #[arg(long)]
+    pub(crate) versions: bool,
     /// Print the layout of each value and the bytes of each collective
     #[arg(long)]
     pub(crate) explain: bool,

@@ -56,6 +56,7 @@ fn as_run(args: &BenchArgs) -> RunArgs {
         output: None,
         ranks: None,
         mpi: false,
+        versions: false,
         rank_timeout: None,
         max_memory: args.max_memory.clone(),
         max_steps: None,

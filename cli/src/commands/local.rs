@@ -7,7 +7,7 @@ use crate::report::show_diagnostics;
 use crate::terminal::Terminal;
 use relax_program::frontend::Program;
 use relax_rewrite::inlined::inlined;
-use relax_sharding::{Sharded, shard};
+use relax_sharding::{Sharded, shard, shard_in_versions};
 use relax_symbolic::Prover;
 use relax_syntax::ir::Module;
 use std::collections::BTreeMap;
@@ -18,10 +18,10 @@ pub(super) struct Local {
     pub(super) sharded: Sharded,
 }
 
-/// Makes the local program of a function; the exit code where it was shown why there is none.
+/// Makes the local program of a function, in versions for several sizes or for one; the exit code where it was shown why there is none.
 pub(super) fn local(
     program: &Program,
-    name: &str,
+    (name, in_versions): (&str, bool),
     terminal: &mut Terminal,
 ) -> Result<Result<Local, Exit>, Failure> {
     entry(&program.module, name)?;
@@ -30,6 +30,7 @@ pub(super) fn local(
         Err(failed) => return failed_run(&failed, program, terminal).map(Err),
     };
     let function = entry(&module, name)?;
+    let shard = if in_versions { shard_in_versions } else { shard };
     match shard(&module, function, &BTreeMap::new(), &mut Prover::new()) {
         Ok(sharded) => Ok(Ok(Local { module, sharded })),
         Err(refused) => Ok(Err(show_diagnostics(terminal, &program.source, &[refused]))),

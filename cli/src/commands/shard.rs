@@ -21,7 +21,8 @@ use relax_sharding::layout::{declared_meshes, text};
 use relax_sharding::movement::Movement;
 use relax_sharding::propagate::{Plan, Step};
 use relax_sharding::tensor::cut_weights;
-use relax_sharding::{Sharded, shard as sharded};
+use relax_sharding::versions::Version;
+use relax_sharding::{Sharded, shard as sharded, shard_in_versions};
 use relax_symbolic::Prover;
 use relax_syntax::Name;
 use relax_syntax::dim::Dim;
@@ -40,6 +41,7 @@ const PROOF: &str = "the placements of each call are proved for all dims, over t
                      --local --certificate FILE proves the whole program";
 
 pub(super) fn shard(args: &ShardArgs, terminal: &mut Terminal) -> Outcome {
+    refuse_versions(args)?;
     let Some(program) = load_text(&args.file, terminal)? else { return Ok(Exit::Wrong) };
     let module = match &args.mesh {
         Some(extents) => with_mesh(&program, extents)?,
@@ -63,17 +65,19 @@ pub(super) fn shard(args: &ShardArgs, terminal: &mut Terminal) -> Outcome {
         None => module,
     };
     let function = entry(&module, &args.entry)?;
-    let Sharded { plan, local } = match sharded(&module, function, &sizes, &mut Prover::new()) {
+    let shard = if args.versions { shard_in_versions } else { sharded };
+    let sharded = match shard(&module, function, &sizes, &mut Prover::new()) {
         Ok(sharded) => sharded,
         Err(refused) => return Ok(show_diagnostics(terminal, &program.source, &[refused])),
     };
-    if plan.is_truncated {
+    let Sharded { plan, local, .. } = &sharded;
+    if sharded.is_truncated() {
         terminal.warn("not all layouts were compared: there may be cheaper ones");
     }
     let certificate = match &args.certificate {
         Some(path) => {
             stages.made("inline_calls", &module);
-            stages.made(RANKS, &local);
+            stages.made(RANKS, local);
             let Some(certificate) = certified(&stages, path, terminal)? else {
                 return Ok(Exit::Wrong);
             };
@@ -84,16 +88,19 @@ pub(super) fn shard(args: &ShardArgs, terminal: &mut Terminal) -> Outcome {
             None
         }
     };
-    let printed = print(&if args.local { local } else { annotated(&module, function, &plan) });
+    let printed = match args.local {
+        true => print(local),
+        false => print(&annotated(&module, function, plan)),
+    };
     if let Some(path) = &args.output {
         write_whole(path, printed.as_bytes())?;
     }
     match terminal.format {
         Format::Json => {
-            terminal.object(|| object(&plan, function, &program.source, certificate.as_ref()))?
+            terminal.object(|| object(&sharded, function, &program.source, certificate.as_ref()))?
         }
         Format::Text if args.explain => {
-            terminal.result(&explained(&plan, function, &program.source))?
+            terminal.result(&explained(&sharded, function, &program.source))?
         }
         Format::Text => {}
     }
@@ -101,6 +108,16 @@ pub(super) fn shard(args: &ShardArgs, terminal: &mut Terminal) -> Outcome {
         terminal.program(&printed)?;
     }
     Ok(Exit::Fine)
+}
+
+/// Only a local program has versions.
+fn refuse_versions(args: &ShardArgs) -> Result<(), Failure> {
+    let why =
+        "--versions: only the local program chooses among versions: give --local, or --explain";
+    match args.versions && !args.local && !args.explain {
+        true => Err(Failure::usage(why)),
+        false => Ok(()),
+    }
 }
 
 /// Writes the certificate of the local program; `None` where it is refuted.
@@ -242,10 +259,33 @@ fn moves<'a>(plan: &'a Plan, function: &Function, source: &Source) -> Vec<Shown<
     each.collect()
 }
 
-fn explained(plan: &Plan, function: &Function, source: &Source) -> String {
+fn explained(sharded: &Sharded, function: &Function, source: &Source) -> String {
+    let Sharded { plan, others, .. } = sharded;
     let mut shown = String::new();
     let (mesh, extents) = (&plan.axes.mesh, times(&plan.axes));
     let _ = writeln!(shown, "{} over {mesh} of {extents}", function.name);
+    for own in others {
+        let _ = writeln!(shown, "where {}:", condition(own));
+        explain(&own.plan, function, source, &mut shown);
+    }
+    if !others.is_empty() {
+        let _ = writeln!(shown, "otherwise:");
+    }
+    explain(plan, function, source, &mut shown);
+    if !plan.samples.is_empty() {
+        let sizes: Vec<String> =
+            plan.samples.iter().map(|(name, size)| format!("{name} = {size}")).collect();
+        let _ = writeln!(shown, "costs were compared at {}", sizes.join(", "));
+    }
+    shown
+}
+
+/// What must hold for a version.
+fn condition(version: &Version) -> String {
+    version.guard.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ")
+}
+
+fn explain(plan: &Plan, function: &Function, source: &Source, shown: &mut String) {
     for (name, layout) in values(plan, function) {
         let _ = writeln!(shown, "  {name}: {layout}");
     }
@@ -261,24 +301,44 @@ fn explained(plan: &Plan, function: &Function, source: &Source) -> String {
         }
     }
     let _ = writeln!(shown, "all ranks together send {} bytes", plan.bytes(&mut Prover::new()));
-    if !plan.samples.is_empty() {
-        let sizes: Vec<String> =
-            plan.samples.iter().map(|(name, size)| format!("{name} = {size}")).collect();
-        let _ = writeln!(shown, "costs were compared at {}", sizes.join(", "));
-    }
-    shown
 }
 
 fn object(
-    plan: &Plan,
+    sharded: &Sharded,
     function: &Function,
     source: &Source,
     certificate: Option<&Certificate>,
 ) -> Value {
+    let Sharded { plan, others, .. } = sharded;
     let proved = |made: &Certificate| {
         let open = report::unproved(&made.obligations);
         json!({ "proved": made.obligations.len() - open.len(), "of": made.obligations.len(), "open": open })
     };
+    let version = |own: &Version| {
+        let mut version = of_plan(&own.plan, function, source);
+        version["guard"] = own.guard.iter().map(ToString::to_string).collect();
+        version
+    };
+    let mut object = json!({
+        "type": "sharding",
+        "function": function.name.as_str(),
+        "mesh": plan.axes.mesh.as_str(),
+        "extents": extents(&plan.axes),
+        "versions": others.iter().map(version).collect::<Vec<_>>(),
+        "samples": plan.samples.iter().map(|(name, size)| (name.to_string(), *size)).collect::<BTreeMap<_, _>>(),
+        "all_layouts_compared": !sharded.is_truncated(),
+        "proof": certificate.is_none().then_some(PROOF),
+        "certificate": certificate.map(proved),
+    });
+    if let (Value::Object(all), Value::Object(own)) = (&mut object, of_plan(plan, function, source))
+    {
+        all.extend(own);
+    }
+    object
+}
+
+/// Layouts, redistributions and bytes of a plan.
+fn of_plan(plan: &Plan, function: &Function, source: &Source) -> Value {
     let value = |(name, layout): (String, String)| json!({ "name": name, "layout": layout });
     let movement = |own: &Movement| {
         json!({
@@ -298,16 +358,8 @@ fn object(
         })
     };
     json!({
-        "type": "sharding",
-        "function": function.name.as_str(),
-        "mesh": plan.axes.mesh.as_str(),
-        "extents": extents(&plan.axes),
         "values": values(plan, function).into_iter().map(value).collect::<Vec<_>>(),
         "redistributions": moves(plan, function, source).iter().map(moved).collect::<Vec<_>>(),
         "bytes": plan.bytes(&mut Prover::new()).to_string(),
-        "samples": plan.samples.iter().map(|(name, size)| (name.to_string(), *size)).collect::<BTreeMap<_, _>>(),
-        "all_layouts_compared": !plan.is_truncated,
-        "proof": certificate.is_none().then_some(PROOF),
-        "certificate": certificate.map(proved),
     })
 }

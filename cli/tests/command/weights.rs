@@ -1,4 +1,4 @@
-//! `relax shard --tensor`: layouts of weights and their bytes, a run of what is printed, and what is refused.
+//! `relax shard --tensor` and `--versions`: layouts of weights and their bytes, runs of what is made, and what is refused.
 
 use super::folder::Folder;
 
@@ -56,5 +56,57 @@ fn what_are_no_weights_is_refused() {
     ] {
         let (said, code) = folder.ended(&[&["shard"], arguments].concat());
         assert!(code == Some(2) && said.contains(words), "{code:?}: {said}");
+    }
+}
+
+/// Rows go to the weights, or weights to the rows.
+const PLACED: &str = r#"module_attr("mesh[0]", "p")
+
+def main(x: DTensor(("n", 6), "f32", "mesh[0]", "S[0]"), up: DTensor((6, 8), "f32", "mesh[0]", "S[1]"), down: DTensor((8, 6), "f32", "mesh[0]", "S[0]")) -> DTensor(("n", 6), "f32", "mesh[0]", "S[0]"):
+    return redistribute(matmul(relu(matmul(x, up)), down), "mesh[0]", "S[0]")
+"#;
+
+#[test]
+fn versions_choose_what_moves_fewer_bytes() {
+    let folder = Folder::new();
+    folder.write("placed.rx", PLACED);
+    let ended = |arguments: &[&str]| {
+        let (said, code) = folder.ended(arguments);
+        assert_eq!(code, Some(0), "{said}");
+        said
+    };
+    let said = ended(&["shard", "placed.rx", "--versions", "--explain"]);
+    for line in [
+        "where n < 8:\n  x: S[0]\n",
+        "all ranks together send n * p * 48 - n * 48 bytes\notherwise:\n",
+        "all ranks together send p * 384 - 384 bytes\ncosts were compared",
+    ] {
+        assert!(said.contains(line), "{line}: {said}");
+    }
+    let said = ended(&["shard", "placed.rx", "--versions", "--explain", "--format", "json"]);
+    let told: serde_json::Value = serde_json::from_str(said.lines().next().unwrap_or_default())
+        .unwrap_or_else(|error| panic!("{error}: {said}"));
+    assert_eq!(told["versions"][0]["guard"][0], "n < 8", "{said}");
+    assert_eq!(told["versions"][0]["bytes"], "n * p * 48 - n * 48", "{said}");
+    assert_eq!(told["bytes"], "p * 384 - 384", "{said}");
+    ended(&["shard", "placed.rx", "--versions", "--local", "-o", "l.rx", "--certificate", "c"]);
+    let said = ended(&["verify", "c", "--program", "l.rx"]);
+    assert!(said.starts_with("verified: "), "{said}");
+    ended(&["build", "placed.rx", "--ranks", "--versions", "-o", "placed.rxm"]);
+    for rows in ["3", "8", "9"] {
+        let x = format!("x=full(({rows}, 6), 0.25)");
+        let inputs = ["--input", &x, "--input", "up=ones(6, 8)", "--input", "down=ones(8, 6)"];
+        let run = |arguments: &[&str]| ended(&[&["run"], arguments, &inputs[..]].concat());
+        let one = run(&["placed.rx"]);
+        assert_eq!(run(&["placed.rx", "--ranks", "3", "--versions"]), one);
+        assert_eq!(run(&["placed.rxm", "--ranks", "3"]), one);
+    }
+    for (arguments, why) in [
+        (&["shard", "placed.rx", "--versions"][..], "give --local, or --explain"),
+        (&["run", "placed.rx", "--versions"], "--versions is for --ranks or --mpi"),
+        (&["run", "placed.rxm", "--ranks", "2", "--versions"], "when the file was built"),
+    ] {
+        let (said, code) = folder.ended(arguments);
+        assert!(code == Some(2) && said.contains(why), "{code:?} {said}");
     }
 }

@@ -1,12 +1,16 @@
 //! Certificates of programs with branches and checks, and of local programs that choose between two ways to compute the same.
 
 use crate::branching::{BY_SIZE, BY_SUM, CHECKED, SKIPPED, on};
+use crate::choosing::PROGRAMS as CHOOSING;
 use crate::programs::MESHES;
 use crate::{Sharded, certificate, edited, of_text, open};
 use relax_corpus::sample::Sample;
-use relax_program::frontend::Program;
+use relax_program::frontend::{Program, print};
+use relax_sharding::shard_in_versions;
+use relax_symbolic::Prover;
 use relax_syntax::span::Source;
 use relax_validation::check::verify;
+use std::collections::BTreeMap;
 
 const PROGRAMS: [&str; 4] = [SKIPPED, BY_SIZE, BY_SUM, CHECKED];
 
@@ -125,5 +129,23 @@ fn no_bug_in_two_ways_is_proved() {
     for (what, old, new) in BUGS_OF_WAYS {
         assert_eq!(TWO_WAYS.matches(old).count(), 1, "{what}");
         assert!(!is_proved(&sharded, &TWO_WAYS.replace(old, new)), "{what}");
+    }
+}
+
+/// Local programs that choose among layouts for several sizes are proved, whichever is chosen.
+#[test]
+fn versions_are_proved() {
+    let meshes = ["2", "p", "p, q"];
+    let on_all = |main: &str| meshes.map(|mesh| on(mesh, main));
+    let all: Vec<String> = CHOOSING.iter().flat_map(|own| on_all(own.1)).collect();
+    let texts: Vec<String> = Sample::of("certificates of versions", 3).take(all).collect();
+    for text in texts {
+        let global = Program::load(Source::new("program", text.as_str())).module;
+        let function = global.function("main").expect("a main");
+        let made = shard_in_versions(&global, function, &BTreeMap::new(), &mut Prover::new());
+        let made = made.unwrap_or_else(|refused| panic!("{refused:?}\n{text}"));
+        assert!(!made.others.is_empty(), "one version:\n{text}");
+        let text = print(&made.local);
+        demand_proof(&Sharded { global, text: text.clone() }, &text);
     }
 }

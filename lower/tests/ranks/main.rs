@@ -4,6 +4,8 @@
 mod branching;
 #[path = "../../../sharding/tests/spmd/bugs.rs"]
 mod bugs;
+#[path = "../../../sharding/tests/spmd/choosing.rs"]
+mod choosing;
 mod control;
 #[path = "../../../sharding/tests/spmd/edits.rs"]
 mod edits;

@@ -1,17 +1,14 @@
-//! The function that chooses among versions: dims are compared as integer vectors of one element.
+//! The function that chooses among versions by conditions on dims.
 
 use super::{Guard, Way};
 use crate::names::Names;
 use relax_syntax::Name;
-use relax_syntax::dim::Dim;
-use relax_syntax::dtype::DType;
-use relax_syntax::facts::{Claim, Relation};
+use relax_syntax::facts::Claim;
+use relax_syntax::ir::guards::condition;
 use relax_syntax::ir::{
-    Atom, Binding, Block, BlockKind, Body, Callee, Constant, Expr, Function, VarId, VarInfo,
-    graph::Literals,
+    Atom, Binding, Block, BlockKind, Body, Callee, Expr, Function, VarId, VarInfo,
 };
 use relax_syntax::span::Span;
-use std::sync::Arc;
 
 /// The function with a body that compares dims and calls a version.
 pub(crate) fn guarded_body(function: &Function, ways: &[Way], names: &mut Names) -> Function {
@@ -68,48 +65,10 @@ impl Making<'_> {
     }
 
     fn condition(&mut self, guard: &[Claim], bindings: &mut Vec<Binding>) -> Atom {
-        let mut all: Option<Atom> = None;
-        for claim in guard {
-            let holds = self.claim(claim, bindings);
-            all = Some(match all {
-                None => holds,
-                Some(before) => self.call("logical_and", vec![before, holds], bindings),
-            });
-        }
-        let holds = all.expect("invariant: a guard has a part");
-        let axes = Atom::List(vec![Atom::Dim(Dim::Int(0))]);
-        self.call("squeeze", vec![holds, axes], bindings)
-    }
-
-    fn claim(&mut self, claim: &Claim, bindings: &mut Vec<Binding>) -> Atom {
-        let (left, right) = (self.dim(&claim.left, bindings), self.dim(&claim.right, bindings));
-        let compare = match claim.relation {
-            Relation::Equal => "equal",
-            Relation::NotEqual => "not_equal",
-            Relation::AtMost => "less_equal",
-            Relation::Less => "less",
-            Relation::Divides => {
-                let rest = self.call("floor_mod", vec![right, left], bindings);
-                return self.call("equal", vec![rest, number(0)], bindings);
-            }
-        };
-        self.call(compare, vec![left, right], bindings)
-    }
-
-    /// A dim as a vector of one element.
-    fn dim(&mut self, dim: &Dim, bindings: &mut Vec<Binding>) -> Atom {
-        match dim {
-            Dim::Int(value) => number(*value),
-            dim => self.call("shape_to_tensor", vec![Atom::Shape(vec![dim.clone()])], bindings),
-        }
-    }
-
-    fn call(&mut self, name: &str, args: Vec<Atom>, bindings: &mut Vec<Binding>) -> Atom {
-        let called = self.names.fresh(name);
-        let var = self.var(called);
-        let callee = Callee::Operator(Name::new(name));
-        bindings.push(Binding { var, expr: Expr::Call { callee, args, attrs: Vec::new() } });
-        Atom::Var(var)
+        condition(guard, bindings, &mut |name| {
+            let name = self.names.fresh(name);
+            self.var(name)
+        })
     }
 
     fn var(&mut self, name: Name) -> VarId {
@@ -117,9 +76,4 @@ impl Making<'_> {
         self.vars.push(VarInfo { name, annotation: None, span: self.span });
         var
     }
-}
-
-fn number(value: i64) -> Atom {
-    let data = Literals::Int(vec![value.into()]);
-    Atom::Constant(Arc::new(Constant { shape: vec![1], dtype: DType::I64, data }))
 }

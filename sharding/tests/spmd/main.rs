@@ -3,6 +3,7 @@
 mod agree;
 mod branching;
 mod bugs;
+mod choosing;
 mod control;
 mod data;
 mod edits;
@@ -12,6 +13,7 @@ mod refused;
 mod seeded;
 mod stored;
 mod symbolic;
+mod versions;
 mod weights;
 
 use relax_program::frontend::{Program, RunOptions, print, run as run_on_one};

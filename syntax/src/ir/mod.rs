@@ -5,6 +5,7 @@
 
 mod equality;
 pub mod graph;
+pub mod guards;
 pub mod layouts;
 pub mod references;
 mod renumber;

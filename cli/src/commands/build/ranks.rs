@@ -31,10 +31,11 @@ pub(super) fn build(
     }
     let program = &given.program;
     load_externals(&program.module, args.params.as_deref())?;
-    let Local { module, sharded: Sharded { plan, local } } = match local(program, name, terminal)? {
+    let Local { module, sharded } = match local(program, (name, args.versions), terminal)? {
         Ok(local) => local,
         Err(exit) => return Ok(exit),
     };
+    let Sharded { plan, local, .. } = sharded;
     let signature = signature(&module, entry(&module, name)?, &plan);
     let local = as_program(program, local);
     if show_loops(policy(args), &local, terminal) != Exit::Fine {

@@ -36,7 +36,10 @@ use std::sync::Arc;
 pub(super) fn refuse(args: &RunArgs) -> Result<(), Failure> {
     let flag = flag(args);
     if args.ranks.is_none() && !args.mpi {
-        return Ok(());
+        return match args.versions {
+            true => Err(Failure::usage("--versions is for --ranks or --mpi")),
+            false => Ok(()),
+        };
     }
     if matches!(args.backend, Device::Cuda | Device::Wgpu) {
         let message = format!("{flag} runs on the processor: give --backend cpu, or none");
@@ -85,11 +88,11 @@ pub(super) fn run(
     (program, engine): (&Program, Engine),
     terminal: &mut Terminal,
 ) -> Outcome {
-    let local = match local(program, &args.entry, terminal)? {
+    let local = match local(program, (&args.entry, args.versions), terminal)? {
         Ok(local) => local,
         Err(exit) => return Ok(exit),
     };
-    let Local { module, sharded: Sharded { plan, local } } = local;
+    let Local { module, sharded: Sharded { plan, local, .. } } = local;
     let function = entry(&module, &args.entry)?;
     let layouts = &Layouts::from(&plan);
     let mesh = &mesh_of(args, &layouts.axes, on)?;

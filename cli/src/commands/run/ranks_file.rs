@@ -24,6 +24,10 @@ pub(super) fn run(args: &RunArgs, on: &On, terminal: &mut Terminal) -> Outcome {
             "{flag}: {name} has code for one rank: build it with `relax build --ranks`, or give the program"
         )));
     }
+    if args.versions {
+        let why = "--versions: what ranks choose among was decided when the file was built";
+        return Err(Failure::usage(why));
+    }
     let (signatures, layouts) = signatures_of_ranks(file.ranks(), &name)?;
     let mesh = &mesh_of(args, &layouts.axes, on)?;
     let function = entry(&signatures, &args.entry)?;

@@ -267,10 +267,9 @@ impl<'a> Comparison<'a> {
                 items.iter().all(|item| self.is_alike_atom(item))
             }
             Atom::Dim(dim) => self.is_alike_dim(dim),
-            Atom::Shape(dims) => dims.iter().all(|dim| {
-                self.is_alike_dim(dim)
-                    && self.is_proved(Claim::new(0, Relation::AtMost, dim.clone()))
-            }),
+            Atom::Shape(dims) => {
+                dims.iter().all(|dim| self.is_alike_dim(dim) && self.is_natural(dim))
+            }
             Atom::Constant(_) | Atom::External(_) => true,
             _ => false,
         }
@@ -287,6 +286,17 @@ impl<'a> Comparison<'a> {
         self.has_value(&sides.0)
             && self.has_value(&sides.1)
             && (!divides || self.is_proved(Claim::new(1, Relation::AtMost, sides.1.clone())))
+    }
+
+    /// Whether a dim that has a value is at least 0.
+    fn is_natural(&mut self, dim: &Dim) -> bool {
+        self.is_proved(Claim::new(0, Relation::AtMost, dim.clone()))
+            || match dim {
+                Dim::Op(op, sides) if *op != DimOp::Sub => {
+                    self.is_natural(&sides.0) && self.is_natural(&sides.1)
+                }
+                _ => false,
+            }
     }
 
     fn is_proved(&mut self, claim: Claim) -> bool {

@@ -1,0 +1,96 @@
+//! Several ways to compute a function as one function, which chooses among them by conditions on dims.
+
+use relax_syntax::Name;
+use relax_syntax::facts::Claim;
+use relax_syntax::ir::guards::condition;
+use relax_syntax::ir::{
+    Atom, Binding, Block, BlockKind, Body, Expr, Function, Renaming, VarId, VarInfo, rename_body,
+};
+use std::collections::BTreeSet;
+
+/// A function with the bodies of all these, of the same parameters and results; each is taken where its condition holds and none
+/// before it, the last one, which has none, elsewhere.
+///
+/// # Panics
+/// Where there is no function, or one has no body.
+pub(crate) fn chosen(ways: Vec<(Vec<Claim>, Function)>) -> Function {
+    let mut made = ways[0].1.clone();
+    let params = made.lambda.params.clone();
+    made.vars = params.iter().map(|param| ways[0].1.var(*param).clone()).collect();
+    let number = |at: usize| VarId(u32::try_from(at).unwrap_or(u32::MAX));
+    made.lambda.params = (0..params.len()).map(number).collect();
+    let dims = made.dims.iter().map(|dim| dim.name.clone());
+    let taken = dims.chain(made.vars.iter().map(|var| var.name.clone())).collect();
+    let mut making = Making { vars: &mut made.vars, taken };
+    let ways = ways.into_iter().map(|(guard, own)| (guard, making.own(own))).collect();
+    let body = making.body(ways);
+    made.lambda.body = Some(body);
+    made
+}
+
+struct Making<'m> {
+    vars: &'m mut Vec<VarInfo>,
+    taken: BTreeSet<Name>,
+}
+
+impl Making<'_> {
+    /// The body of a function over variables of the new one.
+    fn own(&mut self, own: Function) -> Body {
+        let mut new = Renaming::new();
+        for (at, param) in own.lambda.params.iter().enumerate() {
+            new.insert(*param, VarId(u32::try_from(at).unwrap_or(u32::MAX)));
+        }
+        for (at, info) in own.vars.iter().enumerate() {
+            let old = VarId(u32::try_from(at).unwrap_or(u32::MAX));
+            if !new.contains_key(&old) {
+                new.insert(old, self.var(info.clone()));
+            }
+        }
+        let mut body = own.lambda.body.expect("invariant: a function with a plan has a body");
+        rename_body(&mut body, &new);
+        body
+    }
+
+    /// A variable with a name that no other one has.
+    fn var(&mut self, mut info: VarInfo) -> VarId {
+        let base = info.name.clone();
+        let mut number = 0;
+        while !self.taken.insert(info.name.clone()) {
+            number += 1;
+            info.name = format!("{base}_{number}").into();
+        }
+        self.vars.push(info);
+        VarId(u32::try_from(self.vars.len() - 1).unwrap_or(u32::MAX))
+    }
+
+    fn body(&mut self, mut ways: Vec<(Vec<Claim>, Body)>) -> Body {
+        let (guard, then) = ways.remove(0);
+        if ways.is_empty() {
+            return then;
+        }
+        let span = self.vars[0].span;
+        let mut new = |name: &str| self.var(VarInfo { name: name.into(), annotation: None, span });
+        let mut bindings = Vec::new();
+        let condition = condition(&guard, &mut bindings, &mut new);
+        let fields = match &then.result {
+            Atom::Tuple(items) => Some(items.len()),
+            _ => None,
+        };
+        let var = new("chosen");
+        let otherwise = self.body(ways);
+        bindings.push(Binding { var, expr: Expr::If { condition, then, otherwise } });
+        let result = match fields {
+            None => Atom::Var(var),
+            Some(fields) => {
+                let field = |at: usize| {
+                    let name = "field".into();
+                    let own = self.var(VarInfo { name, annotation: None, span });
+                    bindings.push(Binding { var: own, expr: Expr::Get(Atom::Var(var), at) });
+                    Atom::Var(own)
+                };
+                Atom::Tuple((0..fields).map(field).collect())
+            }
+        };
+        Body { blocks: vec![Block { kind: BlockKind::Plain, bindings }], result }
+    }
+}
