@@ -5,6 +5,7 @@ use relax_syntax::facts::Claim;
 use relax_syntax::ir::guards::condition;
 use relax_syntax::ir::{
     Atom, Binding, Block, BlockKind, Body, Expr, Function, Renaming, VarId, VarInfo, rename_body,
+    renumber,
 };
 use std::collections::BTreeSet;
 
@@ -25,6 +26,7 @@ pub(crate) fn chosen(ways: Vec<(Vec<Claim>, Function)>) -> Function {
     let ways = ways.into_iter().map(|(guard, own)| (guard, making.own(own))).collect();
     let body = making.body(ways);
     made.lambda.body = Some(body);
+    renumber(&mut made);
     made
 }
 
@@ -63,28 +65,29 @@ impl Making<'_> {
         VarId(u32::try_from(self.vars.len() - 1).unwrap_or(u32::MAX))
     }
 
+    /// The body that chooses among bodies, in the form that its text reads back to.
     fn body(&mut self, mut ways: Vec<(Vec<Claim>, Body)>) -> Body {
         let (guard, then) = ways.remove(0);
         if ways.is_empty() {
             return then;
         }
         let span = self.vars[0].span;
-        let mut new = |name: &str| self.var(VarInfo { name: name.into(), annotation: None, span });
+        let info = |name: &str| VarInfo { name: name.into(), annotation: None, span };
         let mut bindings = Vec::new();
-        let condition = condition(&guard, &mut bindings, &mut new);
+        let condition = condition(&guard, &mut bindings, &mut |name| self.var(info(name)));
         let fields = match &then.result {
             Atom::Tuple(items) => Some(items.len()),
             _ => None,
         };
-        let var = new("chosen");
+        let var = self.var(info("chosen"));
         let otherwise = self.body(ways);
+        let [then, otherwise] = [then, otherwise].map(|own| self.giving(own, var));
         bindings.push(Binding { var, expr: Expr::If { condition, then, otherwise } });
         let result = match fields {
             None => Atom::Var(var),
             Some(fields) => {
                 let field = |at: usize| {
-                    let name = "field".into();
-                    let own = self.var(VarInfo { name, annotation: None, span });
+                    let own = self.var(info("field"));
                     bindings.push(Binding { var: own, expr: Expr::Get(Atom::Var(var), at) });
                     Atom::Var(own)
                 };
@@ -92,5 +95,18 @@ impl Making<'_> {
             }
         };
         Body { blocks: vec![Block { kind: BlockKind::Plain, bindings }], result }
+    }
+
+    /// A branch that binds what it gives under the name of what an `if` gives.
+    fn giving(&mut self, mut own: Body, named: VarId) -> Body {
+        let info = self.vars[named.0 as usize].clone();
+        self.vars.push(info);
+        let var = VarId(u32::try_from(self.vars.len() - 1).unwrap_or(u32::MAX));
+        let given = Binding { var, expr: Expr::Atom(own.result) };
+        match own.blocks.last_mut() {
+            Some(last) if last.kind == BlockKind::Plain => last.bindings.push(given),
+            _ => own.blocks.push(Block { kind: BlockKind::Plain, bindings: vec![given] }),
+        }
+        Body { blocks: own.blocks, result: Atom::Var(var) }
     }
 }

@@ -74,7 +74,7 @@ fn no_bug_by_rule_in_a_branch_is_proved() {
         bugs.extend(edited(&local).into_iter().map(|edit| (sharded, edit)));
     }
     assert!(bugs.len() >= 100, "{} bugs", bugs.len());
-    for (sharded, edit) in Sample::of("bugs of branches that are certified", 8).take(bugs) {
+    for (sharded, edit) in Sample::of("bugs of branches that are certified", 48).take(bugs) {
         assert!(!is_proved(sharded, &edit.text), "{}\n{}", edit.what, edit.text);
     }
 }
@@ -138,7 +138,7 @@ fn versions_are_proved() {
     let meshes = ["2", "p", "p, q"];
     let on_all = |main: &str| meshes.map(|mesh| on(mesh, main));
     let all: Vec<String> = CHOOSING.iter().flat_map(|own| on_all(own.1)).collect();
-    let texts: Vec<String> = Sample::of("certificates of versions", 3).take(all).collect();
+    let texts: Vec<String> = Sample::of("certificates of versions", 5).take(all).collect();
     for text in texts {
         let global = Program::load(Source::new("program", text.as_str())).module;
         let function = global.function("main").expect("a main");

@@ -3,7 +3,7 @@
 use crate::branching::on;
 use crate::choosing::PROGRAMS;
 use crate::{Sharded, arguments, load, near};
-use relax_program::frontend::print;
+use relax_program::frontend::{print, print_and_parse};
 use relax_semantics::ranks::Mesh;
 use relax_sharding::propagate::Plan;
 use relax_sharding::shard_in_versions;
@@ -24,7 +24,8 @@ fn in_versions(text: &str) -> (Sharded, Vec<Version>) {
     let sharded = shard_in_versions(&global, function, &BTreeMap::new(), &mut Prover::new());
     let sharded = sharded.unwrap_or_else(|refused| panic!("{refused:?}\n{text}"));
     let text = print(&sharded.local);
-    let local = load(&text);
+    let read = print_and_parse(&sharded.local);
+    let local = read.unwrap_or_else(|why| panic!("{why}\n{text}")).module;
     (Sharded { global, plan: sharded.plan, text, local }, sharded.others)
 }
 

@@ -21,6 +21,7 @@ use relax_sharding::layout::declared_meshes;
 use relax_sharding::lower::lower;
 use relax_sharding::propagate::{Plan, Step, propagate};
 use relax_sharding::run::run as run_on_ranks;
+use relax_sharding::{Sharded as Made, shard_in_versions};
 use relax_syntax::Name;
 use relax_syntax::annotation::{Placement, Reduction};
 use relax_syntax::dim::Dim;
@@ -34,6 +35,8 @@ use std::collections::BTreeMap;
 const CALLS: usize = 6;
 /// One in so many programs is written with its layouts and sharded again.
 const WRITTEN: u64 = 4;
+/// One in so many programs chooses among layouts for several sizes.
+const IN_VERSIONS: u64 = 8;
 /// Workers along an axis whose extent is a variable.
 const MOST_WORKERS: i64 = 4;
 /// Sizes at which costs are compared: other ones lead to other layouts.
@@ -61,17 +64,26 @@ pub(super) fn hold(case: &Case, statistics: &mut Statistics) -> Result<(), Findi
         let Some(function) = module.function(&function.name) else { continue };
         let since = statistics.times.now();
         let sizes = sizes(case, function);
-        let plan = case.ask(|prover| propagate(&module, function, &sizes, prover));
-        let Ok(plan) = plan else {
+        let in_versions = case.seed.is_multiple_of(IN_VERSIONS);
+        let made = case.ask(|prover| match in_versions {
+            true => shard_in_versions(&module, function, &BTreeMap::new(), prover),
+            false => {
+                let plan = propagate(&module, function, &sizes, prover)?;
+                let local = lower(&module, function, &plan, prover);
+                Ok(Made { plan, others: Vec::new(), local })
+            }
+        });
+        let Ok(Made { plan, others, local }) = made else {
             statistics.unsupported += 1;
             continue;
         };
-        let local = local_program(case, &module, function, &plan)?;
+        let local = well_formed(function, &local)?;
         statistics.times.spent(Work::Transform, since);
         statistics.coverage.note(&local);
-        let sharded = Sharded { case, module: &module, function, plan, local };
+        let sums = others.iter().map(|own| &own.plan).chain([&plan]).any(sums);
+        let sharded = Sharded { case, module: &module, function, plan, sums, local };
         sharded.runs(statistics)?;
-        if case.seed.is_multiple_of(WRITTEN) {
+        if case.seed.is_multiple_of(WRITTEN) && !in_versions {
             sharded.written(&sizes, statistics)?;
         }
     }
@@ -86,19 +98,13 @@ fn sizes(case: &Case, function: &Function) -> BTreeMap<Name, i64> {
     dims.map(|dim| (dim.name.clone(), size(&mut random))).collect()
 }
 
-/// The local program, well-formed and as its text reads back.
-fn local_program(
-    case: &Case,
-    module: &Module,
-    function: &Function,
-    plan: &Plan,
-) -> Result<Module, Finding> {
-    let local = case.ask(|prover| Ok::<_, Finding>(lower(module, function, plan, prover)))?;
+/// The local program as its text reads back.
+fn well_formed(function: &Function, local: &Module) -> Result<Module, Finding> {
     let wrong = |why: String| {
-        let text = print(&local);
+        let text = print(local);
         Finding::new("local program", format!("`{}`: {why}\n{text}", function.name), COMMAND)
     };
-    let program = print_and_parse(&local).map_err(wrong)?;
+    let program = print_and_parse(local).map_err(wrong)?;
     match program.diagnostics.first() {
         Some(first) if program.has_errors() => Err(wrong(first.message.clone())),
         _ => Ok(program.module),
@@ -110,13 +116,15 @@ struct Sharded<'a> {
     module: &'a Module,
     function: &'a Function,
     plan: Plan,
+    /// Whether sums are formed in another order than on one device.
+    sums: bool,
     local: Module,
 }
 
 impl Sharded<'_> {
     fn runs(&self, statistics: &mut Statistics) -> Result<(), Finding> {
         let since = statistics.times.now();
-        let sums = sums(&self.plan);
+        let sums = self.sums;
         for index in 0..CALLS {
             // Rounding makes anything of what is at the edges of a dtype.
             let inputs = if sums { drawn_plain } else { drawn };
