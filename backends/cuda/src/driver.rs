@@ -2,7 +2,8 @@
 #![allow(unsafe_code)] // the driver is called: each block says why it may be
 
 use crate::cublas::Cublas;
-use crate::staging::Staging;
+use crate::ranks::{Clique, Links};
+use crate::staging::{HALF, Staging};
 use crate::{Device, Error, Form, Nvrtc, Product};
 use cudarc::driver::result::{
     self as cuda, DriverError, ctx, device, event, graph, launch_kernel, module, primary_ctx,
@@ -15,7 +16,7 @@ use cudarc::driver::sys::{
 use relax_emit::cuda::Sizes;
 use std::collections::BTreeMap;
 use std::ffi::{CString, c_void};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 /// What a device is.
@@ -33,6 +34,8 @@ pub struct Facts {
 
 /// A device with the functions of one text. What it holds of the driver goes in this order.
 pub struct Driver {
+    /// To the devices of other ranks.
+    pub(crate) links: Option<Links>,
     /// Looked for when a product is asked for.
     cublas: OnceLock<Option<Cublas>>,
     functions: Mutex<BTreeMap<String, Function>>,
@@ -41,8 +44,10 @@ pub struct Driver {
     /// The clock, once it was started.
     started: Mutex<Option<Event>>,
     /// All that is asked for is done on it, in order.
-    stream: Stream,
-    module: Module,
+    pub(crate) stream: Stream,
+    /// That of the text, and those that were loaded later.
+    pub(crate) modules: Mutex<Vec<Module>>,
+    pub(crate) architecture: String,
     context: Context,
 }
 
@@ -94,7 +99,15 @@ impl Drop for Event {
 unsafe impl Send for Event {}
 
 /// Loaded code; the context is the thread's where it goes.
-struct Module(CUmodule);
+pub(crate) struct Module(CUmodule);
+
+impl Module {
+    /// Into the context that is the thread's.
+    pub(crate) fn load(code: &[u8]) -> Result<Self, Error> {
+        // SAFETY: NVRTC made the code, which is copied.
+        unsafe { module::load_data(code.as_ptr().cast::<c_void>()) }.map(Self).map_err(said)
+    }
+}
 
 impl Drop for Module {
     fn drop(&mut self) {
@@ -126,6 +139,8 @@ unsafe impl Send for Driver {}
 unsafe impl Sync for Driver {}
 // SAFETY: a handle of the driver is used on any thread, as above.
 unsafe impl Send for Function {}
+// SAFETY: as above.
+unsafe impl Send for Module {}
 
 pub(crate) fn said(error: DriverError) -> Error {
     Error::Driver(format!("{error:?}"))
@@ -139,6 +154,22 @@ pub fn devices() -> Result<Vec<Facts>, Error> {
     start()?;
     let count = device::get_count().map_err(said)?;
     (0..count).map(facts).collect()
+}
+
+/// Those of ranks, one of each, and that there is what moves tensors between them.
+///
+/// # Errors
+/// When there are fewer devices, or no library.
+pub fn devices_of_ranks(ranks: usize) -> Result<Vec<Facts>, Error> {
+    let mut all = devices()?;
+    if all.len() < ranks {
+        return Err(Error::FewDevices { ranks, devices: all.len() });
+    }
+    all.truncate(ranks);
+    if ranks > 1 {
+        Clique::new()?;
+    }
+    Ok(all)
 }
 
 fn start() -> Result<(), Error> {
@@ -177,24 +208,63 @@ impl Driver {
     /// When there is no device or no compiler, or one of them fails.
     pub fn new(text: &str) -> Result<Self, Error> {
         start()?;
-        let found = device::get(0).map_err(|error| Error::NoDevice(format!("{error:?}")))?;
-        let code = Nvrtc::find()?.compile(text, &facts(0)?.architecture)?;
+        Self::on(0, text, None)
+    }
+
+    /// The first devices, one for each rank, with the same text.
+    ///
+    /// # Errors
+    /// When there are fewer, no compiler or no library of collectives, or one of them fails.
+    pub fn of_ranks(text: &str, ranks: usize) -> Result<Vec<Self>, Error> {
+        start()?;
+        let clique = if ranks > 1 { Some(Clique::new()?) } else { None };
+        let on = |rank: usize| {
+            let ordinal = i32::try_from(rank).unwrap_or(i32::MAX);
+            let links = clique.as_ref().map(|clique| Links::new(clique, rank));
+            Self::on(ordinal, text, links)
+        };
+        (0..ranks).map(on).collect()
+    }
+
+    fn on(ordinal: i32, text: &str, links: Option<Links>) -> Result<Self, Error> {
+        let found = device::get(ordinal).map_err(|error| Error::NoDevice(format!("{error:?}")))?;
+        let architecture = facts(ordinal)?.architecture;
+        let code = code(links.as_ref(), text, &architecture)?;
         // SAFETY: the device is one that was given; the context is released with what is made here.
         let context = unsafe { primary_ctx::retain(found) }.map_err(said)?;
         let context = Context { device: found, context };
         // SAFETY: the context was given a moment ago.
         unsafe { ctx::set_current(context.context) }.map_err(said)?;
-        // SAFETY: NVRTC made the code, which is copied.
-        let module = unsafe { module::load_data(code.as_ptr().cast::<c_void>()) }.map_err(said)?;
-        let module = Module(module);
+        let modules = Mutex::new(vec![Module::load(&code)?]);
         let stream = Stream(stream::create(stream::StreamKind::NonBlocking).map_err(said)?);
         let (functions, staging, cublas) = (Mutex::default(), Mutex::default(), OnceLock::new());
         let started = Mutex::default();
-        Ok(Self { cublas, functions, staging, started, stream, module, context })
+        Ok(Self {
+            links,
+            cublas,
+            functions,
+            staging,
+            started,
+            stream,
+            modules,
+            architecture,
+            context,
+        })
     }
 
     /// Waits for all that was asked for.
-    fn wait(&self) -> Result<(), Error> {
+    pub(crate) fn wait(&self) -> Result<(), Error> {
+        self.pass()?;
+        self.wait_alone()
+    }
+
+    /// Waits for collectives in a way that ends where another rank fails.
+    fn pass(&self) -> Result<(), Error> {
+        self.links.as_ref().map_or(Ok(()), Links::pass)
+    }
+
+    /// Waits for all that was asked for, and where it is a collective, for other ranks whatever they do.
+    fn wait_alone(&self) -> Result<(), Error> {
         let mut staging = self.staging.lock().unwrap_or_else(PoisonError::into_inner);
         // SAFETY: the stream is there while this is.
         unsafe { stream::synchronize(self.stream.0) }.map_err(said)?;
@@ -219,7 +289,7 @@ impl Driver {
         copy(staging, &self.stream)
     }
 
-    fn enter(&self) -> Result<(), Error> {
+    pub(crate) fn enter(&self) -> Result<(), Error> {
         // SAFETY: the context is there while this is.
         unsafe { ctx::set_current(self.context.context) }.map_err(said)
     }
@@ -230,8 +300,16 @@ impl Driver {
             return Ok(*known);
         }
         let name = CString::new(symbol).map_err(|error| Error::Driver(error.to_string()))?;
-        // SAFETY: the module is loaded while this is there.
-        let found = unsafe { module::get_function(self.module.0, name) }.map_err(said)?;
+        let modules = self.modules.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut found = Err(Error::Driver(format!("there is no function {symbol}")));
+        for module in modules.iter().rev() {
+            // SAFETY: the module is loaded while this is there.
+            found = unsafe { module::get_function(module.0, name.clone()) }.map_err(said);
+            if found.is_ok() {
+                break;
+            }
+        }
+        let found = found?;
         functions.insert(symbol.to_owned(), Function(found));
         Ok(found)
     }
@@ -240,7 +318,20 @@ impl Driver {
 impl Drop for Driver {
     fn drop(&mut self) {
         let _ = self.enter();
-        let _ = self.wait();
+        let _ = self.pass();
+        let _ = self.wait_alone();
+    }
+}
+
+/// A text, compiled.
+pub(crate) fn code(
+    links: Option<&Links>,
+    text: &str,
+    architecture: &str,
+) -> Result<Arc<[u8]>, Error> {
+    match links {
+        Some(links) => links.code(text, architecture),
+        None => Ok(Nvrtc::find()?.compile(text, architecture)?.into()),
     }
 }
 
@@ -261,6 +352,10 @@ impl Device for Driver {
     }
 
     fn upload(&self, address: u64, bytes: &[u8]) -> Result<(), Error> {
+        if bytes.len() > HALF {
+            self.enter()?;
+            self.pass()?;
+        }
         self.staged(|staging, stream| staging.upload(address, bytes, stream))
     }
 
@@ -269,6 +364,8 @@ impl Device for Driver {
             self.enter()?;
             return self.wait();
         }
+        self.enter()?;
+        self.pass()?;
         self.staged(|staging, stream| staging.download(address, bytes, stream))
     }
 

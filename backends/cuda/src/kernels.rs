@@ -1,12 +1,15 @@
 //! The kernels of a module on a device. Tensors stay there from one call to the next ([`crate::resident`]). What a kernel
 //! stops with is said by the interpreter, which runs the same call on what the device has not changed.
 
+use crate::collectives::Collective;
+use crate::links::Linked;
 use crate::product::{Offered, of_kernel};
 use crate::resident::{Call, Ended, Resident};
 use crate::{Device, Error};
 use relax_emit::cuda::{ALIGNED, CudaKernel, Refused};
 use relax_reference::ReferenceKernels;
 use relax_runtime::{KernelTrap, Kernels, Stop, TensorArg};
+use relax_semantics::stop::Stop as Stopped;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -14,7 +17,7 @@ use std::time::Duration;
 pub struct DeviceKernels<D: Device> {
     kernels: Vec<Loaded>,
     /// Tells what a call means that stops.
-    reference: ReferenceKernels,
+    reference: Arc<ReferenceKernels>,
     resident: Mutex<Resident<D>>,
 }
 
@@ -40,9 +43,13 @@ impl Loaded {
 impl<D: Device> DeviceKernels<D> {
     /// Kernels of which the device has the functions; `reference` has the same programs in the same order.
     #[must_use]
-    pub fn new(device: D, kernels: Vec<CudaKernel>, reference: ReferenceKernels) -> Self {
+    pub fn new(
+        device: D,
+        kernels: Vec<CudaKernel>,
+        reference: impl Into<Arc<ReferenceKernels>>,
+    ) -> Self {
         let kernels = kernels.into_iter().map(Loaded::new).collect();
-        Self { kernels, reference, resident: Mutex::new(Resident::new(device)) }
+        Self { kernels, reference: reference.into(), resident: Mutex::new(Resident::new(device)) }
     }
 
     fn resident(&self) -> MutexGuard<'_, Resident<D>> {
@@ -174,5 +181,59 @@ impl<D: Device> Kernels for DeviceKernels<D> {
 
     fn end_graph(&self) -> Result<(), KernelTrap> {
         self.resident().end_graph().map_err(|error| failed(&error))
+    }
+}
+
+/// Waits for all ranks of a group, and says which dims each of them passes.
+pub type Meet<'m> = dyn FnMut() -> Result<Vec<Vec<i64>>, Stopped> + 'm;
+
+/// The device of a rank, as whoever runs its program reaches it.
+pub trait RankDevice: Send + Sync {
+    /// Rows along an axis of a tensor, from `begin` on, as another one, of which they are all.
+    ///
+    /// # Errors
+    /// What the device says.
+    fn rows(&self, x: &TensorArg<'_>, out: &TensorArg<'_>, from: (usize, i64))
+    -> Result<(), Error>;
+
+    /// Takes part in a collective with a tensor, and has the result in another one. That goes on while the device works.
+    ///
+    /// # Errors
+    /// What the device says; within it, why the ranks do not meet.
+    fn collective(
+        &self,
+        of: &Collective,
+        tensors: (&TensorArg<'_>, &TensorArg<'_>),
+        meet: &mut Meet<'_>,
+    ) -> Result<Result<(), Stopped>, Error>;
+
+    /// Waits for all that was asked for.
+    ///
+    /// # Errors
+    /// What went wrong on this device, or on that of another rank.
+    fn finish(&self) -> Result<(), Error>;
+}
+
+impl<D: Linked> RankDevice for DeviceKernels<D> {
+    fn rows(
+        &self,
+        x: &TensorArg<'_>,
+        out: &TensorArg<'_>,
+        from: (usize, i64),
+    ) -> Result<(), Error> {
+        self.resident().rows(x, out, from)
+    }
+
+    fn collective(
+        &self,
+        of: &Collective,
+        tensors: (&TensorArg<'_>, &TensorArg<'_>),
+        meet: &mut Meet<'_>,
+    ) -> Result<Result<(), Stopped>, Error> {
+        self.resident().collective(of, tensors, meet)
+    }
+
+    fn finish(&self) -> Result<(), Error> {
+        self.resident().queue.direct(Linked::finish)
     }
 }

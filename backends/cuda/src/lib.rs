@@ -9,9 +9,12 @@
 
 mod blocks;
 mod build;
+mod collectives;
 mod composites;
 mod device;
+mod fold;
 mod kernels;
+mod links;
 mod nvrtc;
 mod product;
 mod queue;
@@ -23,14 +26,22 @@ mod cublas;
 #[cfg(feature = "cuda")]
 mod driver;
 #[cfg(feature = "cuda")]
+mod linked;
+#[cfg(feature = "cuda")]
+mod nccl;
+#[cfg(feature = "cuda")]
+mod ranks;
+#[cfg(feature = "cuda")]
 mod staging;
 
 pub use build::{Built, build};
+pub use collectives::Collective;
 pub use composites::as_programs;
 pub use device::Device;
 #[cfg(feature = "cuda")]
-pub use driver::{Driver, Facts, devices};
-pub use kernels::DeviceKernels;
+pub use driver::{Driver, Facts, devices, devices_of_ranks};
+pub use kernels::{DeviceKernels, Meet, RankDevice};
+pub use links::{Group, Linked, Reduced, Rows, Transfer};
 pub use nvrtc::{Nvrtc, OPTIONS};
 pub use product::{Activation, Element, Epilogue, Form, Product};
 pub use resources::Resources;
@@ -62,6 +73,26 @@ pub enum Error {
     /// There is no driver or no device.
     #[error("there is no CUDA device: {0}")]
     NoDevice(String),
+    /// The library of collectives is not there.
+    #[error(
+        "NCCL, which moves tensors between devices, is not there ({why}): install NVIDIA's package libnccl2, or run \
+         `pip install nvidia-nccl-cu12` and name its folder nvidia/nccl/lib in the environment variable RELAX_NCCL"
+    )]
+    NoNccl {
+        /// What the system says.
+        why: String,
+    },
+    /// There are fewer devices than ranks.
+    #[error("each of the {ranks} ranks needs a CUDA device of its own, and there are {devices}")]
+    FewDevices {
+        /// Ranks.
+        ranks: usize,
+        /// Devices.
+        devices: usize,
+    },
+    /// A rank failed, and the others gave up.
+    #[error("a collective was given up: {0}")]
+    Rank(String),
     /// The driver says that something failed.
     #[error("the CUDA driver: {0}")]
     Driver(String),

@@ -128,6 +128,15 @@ impl<D: Device> Queue<D> {
         self.device.allocate(bytes)
     }
 
+    /// Has the device do what cannot be noted, behind all that was asked for.
+    pub(crate) fn direct<R>(
+        &mut self,
+        ask: impl FnOnce(&D) -> Result<R, Error>,
+    ) -> Result<R, Error> {
+        self.flush()?;
+        ask(&self.device)
+    }
+
     /// The memory may be that of steps that were noted, and of graphs: those are forgotten.
     pub(crate) fn release(&mut self, address: u64) -> Result<(), Error> {
         self.flush()?;

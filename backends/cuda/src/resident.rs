@@ -5,6 +5,7 @@
 #![allow(unsafe_code)] // tensors are copied from and to where they lie: each block says why it may be
 
 use crate::blocks::{Blocks, Room};
+use crate::collectives::Folds;
 use crate::product::Offered;
 use crate::queue::{Queue, Step};
 use crate::{Device, Error, Product};
@@ -42,7 +43,9 @@ pub(crate) enum Ended {
 pub(crate) struct Resident<D: Device> {
     mirrors: Mirrors<()>,
     blocks: Blocks,
-    queue: Queue<D>,
+    pub(crate) queue: Queue<D>,
+    /// Kernels of collectives.
+    pub(crate) folds: Folds,
     /// One word, for all kernels.
     status: Option<u64>,
     /// Of the last call, where calls are timed.
@@ -51,7 +54,7 @@ pub(crate) struct Resident<D: Device> {
 
 /// Memory of one call.
 #[derive(Default)]
-struct Own {
+pub(crate) struct Own {
     rooms: Vec<Room>,
     /// Where something that may have to be restored lies, where it was kept, and how many bytes it has.
     kept: Vec<(u64, u64, usize)>,
@@ -59,8 +62,8 @@ struct Own {
 
 impl<D: Device> Resident<D> {
     pub(crate) fn new(device: D) -> Self {
-        let (mirrors, blocks) = (Mirrors::default(), Blocks::default());
-        Self { mirrors, blocks, queue: Queue::new(device), status: None, elapsed: None }
+        let (mirrors, blocks, folds) = (Mirrors::default(), Blocks::default(), Folds::new());
+        Self { mirrors, blocks, queue: Queue::new(device), folds, status: None, elapsed: None }
     }
 
     /// Asks for the functions of a kernel. One that watches what was written of its tensors is given maps of them, with a byte for each
@@ -72,10 +75,19 @@ impl<D: Device> Resident<D> {
     ) -> Result<Ended, Error> {
         let mut own = Own::default();
         let ended = self.run_on(call, maps.unwrap_or_default(), &mut own);
-        // What was asked for is done before anybody else uses it.
-        own.rooms.into_iter().for_each(|room| self.blocks.give_back(room));
-        self.blocks.trim(&mut self.queue)?;
+        self.give_back(own)?;
         ended
+    }
+
+    /// Memory of a call that is over: what was asked for is done before anybody else uses it.
+    pub(crate) fn give_back(&mut self, own: Own) -> Result<(), Error> {
+        own.rooms.into_iter().for_each(|room| self.blocks.give_back(room));
+        self.blocks.trim(&mut self.queue)
+    }
+
+    /// The device has the elements of a tensor that was written there.
+    pub(crate) fn has(&mut self, tensor: &TensorArg<'_>) {
+        self.mirrors.put(tensor, ((), true), &mut Vec::new());
     }
 
     fn run_on(
@@ -142,7 +154,7 @@ impl<D: Device> Resident<D> {
     }
 
     /// The word that functions write to; nothing stopped so far.
-    fn status(&mut self) -> Result<u64, Error> {
+    pub(crate) fn status(&mut self) -> Result<u64, Error> {
         if let Some(known) = self.status {
             return Ok(known);
         }
@@ -169,14 +181,14 @@ impl<D: Device> Resident<D> {
         Ok(Some(usize::try_from(word).unwrap_or(0).saturating_sub(1)))
     }
 
-    fn take(&mut self, bytes: usize, own: &mut Own) -> Result<u64, Error> {
+    pub(crate) fn take(&mut self, bytes: usize, own: &mut Own) -> Result<u64, Error> {
         let room = self.blocks.take(bytes, &mut self.queue)?;
         own.rooms.push(room);
         Ok(room.address)
     }
 
     /// Where a tensor is on the device, with its elements.
-    fn bring(&mut self, tensor: &TensorArg<'_>, own: &mut Own) -> Result<u64, Error> {
+    pub(crate) fn bring(&mut self, tensor: &TensorArg<'_>, own: &mut Own) -> Result<u64, Error> {
         let memory = tensor.memory();
         let address = match &memory {
             Some(memory) => self.blocks.address(memory, &mut self.queue)?,
@@ -218,7 +230,7 @@ impl<D: Device> Resident<D> {
         let written = call.tensors.iter().zip(&arguments[1..]).zip(&call.kernel.writes);
         for ((tensor, &address), _) in written.filter(|(_, writes)| **writes) {
             if tensor.memory().is_some() {
-                self.mirrors.put(tensor, ((), true), &mut Vec::new());
+                self.has(tensor);
             } else if tensor.length() > 0 {
                 let mut bytes = vec![0; tensor.length()];
                 self.queue.download(address, &mut bytes)?;

@@ -8,7 +8,7 @@ use cudarc::driver::result::{self as cuda, event};
 use std::ffi::c_void;
 
 /// Bytes of each half. Larger ones gain nothing: a copy of as many takes longer than it takes to ask for it.
-const HALF: usize = 4 << 20;
+pub(crate) const HALF: usize = 4 << 20;
 
 /// Two pieces of pinned memory, which take turns.
 pub(crate) struct Staging {

@@ -83,4 +83,5 @@ pub use tensor::Tensor;
 pub use tensor_pool::{Scratch, TensorPool};
 pub use value::{Closure, Machine, Number, Output, Tuple, Value};
 pub use vm::Limits;
+pub use vm::resident::{Blank, Operand, Resident, ResidentCall, ResidentFunction};
 pub use workers::count as threads;

@@ -13,6 +13,7 @@ use crate::target::check_target;
 use crate::tensor::{Tensor, Written};
 use crate::tensor_pool::TensorPool;
 use crate::value::Value;
+use crate::vm::resident::{Operand, ResidentCall, ResidentFunction};
 use crate::vm::{Limits, Run};
 use crate::workers::count;
 use std::collections::BTreeMap;
@@ -46,6 +47,8 @@ pub(crate) struct Loaded {
     /// The names of kernels.
     pub(crate) names: Vec<Arc<str>>,
     pub(crate) hosts: BTreeMap<String, HostFunction>,
+    /// Asked before the host function of the same name.
+    pub(crate) residents: BTreeMap<String, ResidentFunction>,
     pub(crate) observer: Option<Box<dyn Observer>>,
 }
 
@@ -199,8 +202,9 @@ impl Module {
         };
         let symbols = program.functions.iter().enumerate().filter_map(symbol).collect();
         let pool = Arc::new(Pool::new(limits.bytes));
+        let (hosts, residents) = (BTreeMap::new(), BTreeMap::new());
         let loaded =
-            Loaded { program, constants, kernels, names, hosts: BTreeMap::new(), observer: None };
+            Loaded { program, constants, kernels, names, hosts, residents, observer: None };
         Self { loaded, metadata, source, ranks, symbols, pool, limits }
     }
 
@@ -211,6 +215,15 @@ impl Module {
         function: impl Fn(&HostCall) -> Result<Value, Stop> + Send + Sync + 'static,
     ) {
         self.loaded.hosts.insert(name.into(), Box::new(function));
+    }
+
+    /// Has a function take calls by this name before the host function: it leaves tensors where kernels hold them.
+    pub fn register_resident(
+        &mut self,
+        name: impl Into<String>,
+        function: impl Fn(&ResidentCall<'_>) -> Option<Result<Operand, Stop>> + Send + Sync + 'static,
+    ) {
+        self.loaded.residents.insert(name.into(), Box::new(function));
     }
 
     /// Tells somebody of each call of a kernel or host function from now on. A device is waited for after each of them.

@@ -103,6 +103,9 @@ impl Run<'_> {
         args: &[Operand],
         keywords: &[(Text, Operand)],
     ) -> Result<Value, Stop> {
+        if let Some(result) = self.call_resident(name, args, keywords) {
+            return result;
+        }
         let name = self.text(name);
         let function = self.module.hosts.get(name).ok_or_else(|| {
             Stop::Unsupported(format!(

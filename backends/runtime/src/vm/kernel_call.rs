@@ -21,7 +21,8 @@ use std::sync::Arc;
 const OUT_OF_MEMORY: &str = "exhausted/memory";
 
 /// A tensor of a call.
-enum Source {
+#[derive(Clone, Debug)]
+pub(super) enum Source {
     Placed(Placed),
     /// It is read.
     Own(Tensor),
@@ -179,7 +180,7 @@ impl Source {
         }
     }
 
-    fn signature(&self) -> (DType, &[i64]) {
+    pub(super) fn signature(&self) -> (DType, &[i64]) {
         match self {
             Source::Placed(placed) => (placed.dtype, &placed.shape),
             Source::Own(tensor) | Source::Staged(_, tensor) | Source::Copied(tensor, _) => {
@@ -188,7 +189,7 @@ impl Source {
         }
     }
 
-    fn written(&self) -> Written {
+    pub(super) fn written(&self) -> Written {
         match self {
             Source::Placed(placed) => placed.written(),
             Source::Own(tensor) | Source::Staged(_, tensor) | Source::Copied(tensor, _) => {
@@ -197,7 +198,7 @@ impl Source {
         }
     }
 
-    fn lent(&self, access: Access) -> Result<TensorArg<'_>, Stop> {
+    pub(super) fn lent(&self, access: Access) -> Result<TensorArg<'_>, Stop> {
         let (data, is_written) = match self {
             Source::Placed(placed) => (placed.data()?, placed.is_written()),
             Source::Own(tensor) | Source::Staged(_, tensor) | Source::Copied(tensor, _) => {

@@ -11,6 +11,7 @@ mod graphs;
 mod kernel_call;
 pub(crate) mod memory;
 mod origins;
+pub(crate) mod resident;
 mod slots;
 
 use crate::block::Pool;
