@@ -42,6 +42,15 @@ pub trait Backend: Sync {
     /// Why there is none.
     fn open(&self) -> Result<Box<dyn Opened>, CompileError>;
 
+    /// The first devices, one for each rank of a run: what is linked on them is [`Artifact::Ranks`].
+    ///
+    /// # Errors
+    /// Where there are fewer, or where ranks do not run on such devices.
+    fn open_ranks(&self, ranks: usize) -> Result<Box<dyn Opened>, CompileError> {
+        let message = format!("{ranks} ranks do not run on {}", self.device().name());
+        Err(CompileError::Device(message))
+    }
+
     /// What is measured of products, where that decides which version of them is used.
     fn measured(&self) -> Option<Measured> {
         None

@@ -1,6 +1,7 @@
 //! Compiles a program for a target: the passes, then the kernels. The command, the Python package and tests call this.
 
 use crate::backends::{Opened, backend};
+use crate::ranks::LoadedRank;
 use crate::{BuildError, Digest, Target, lower, panel, round_products};
 use relax_lower::pipeline::PIPELINE;
 use relax_lower::program::Around;
@@ -80,6 +81,8 @@ pub enum Artifact {
     File(Image),
     /// On the device of this process.
     Loaded(Machine),
+    /// On the devices of this process, one for each rank.
+    Ranks(Vec<LoadedRank>),
 }
 
 impl Artifact {
@@ -91,6 +94,20 @@ impl Artifact {
         match self {
             Self::File(image) => Machine::load_with(&image.to_bytes(), limits),
             Self::Loaded(module) => Ok(module),
+            Self::Ranks(_) => Err(LoadError::Invalid("it is the code of several ranks".to_owned())),
+        }
+    }
+
+    /// For all ranks of a mesh, on the devices that were opened for them.
+    ///
+    /// # Errors
+    /// Where the code is for one machine.
+    pub fn into_ranks(self) -> Result<Vec<LoadedRank>, CompileError> {
+        match self {
+            Self::Ranks(ranks) => Ok(ranks),
+            Self::File(_) | Self::Loaded(_) => {
+                Err(CompileError::Device("it is the code of one machine".to_owned()))
+            }
         }
     }
 
@@ -101,7 +118,7 @@ impl Artifact {
     pub fn into_file(self) -> Result<Image, CompileError> {
         match self {
             Self::File(image) => Ok(image),
-            Self::Loaded(_) => {
+            Self::Loaded(_) | Self::Ranks(_) => {
                 Err(CompileError::Device("code for this device has no module file".to_owned()))
             }
         }

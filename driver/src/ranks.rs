@@ -2,10 +2,12 @@
 //! tensors in shared memory. The meaning of collectives, and of ranks that disagree, is that of the interpreter
 //! ([`relax_semantics::ranks`]).
 
+mod devices;
 mod processes;
 mod shared;
 mod transport;
 
+pub use devices::{DeviceRanks, LoadedRank};
 pub use processes::{Counts, Processes, Refused, digest, fact};
 pub use shared::Shared;
 pub use transport::{Addressed, Transport};
@@ -228,7 +230,7 @@ fn computed(
         Some(rank) => rank.exchange(exchange, alike, &place),
         None => exchange.alone(),
     };
-    let result = described(row, call).and_then(|(values, out)| {
+    let result = described_of(row, call).and_then(|(values, out)| {
         let eval = Eval { row, values: &values, out: &out, limits };
         collective_of_ranks(&eval, Shared::within(x.clone(), &call.pool), exchange)
     });
@@ -236,18 +238,36 @@ fn computed(
 }
 
 /// The operands of a call, in which tensors are given by their annotations, and the annotation of its result.
-fn described(row: &'static Operator, call: &HostCall) -> Result<(Vec<Value>, Annotation), Stop> {
-    let described = |value: &machine::Value| match value {
-        machine::Value::Tensor(tensor) => {
-            let dims = tensor.shape().iter().map(|&dim| Dim::Int(dim)).collect();
-            let annotation = Annotation::tensor(dims, dtype_to_semantics(tensor.dtype()));
+fn described_of(row: &'static Operator, call: &HostCall) -> Result<(Vec<Value>, Annotation), Stop> {
+    let operand = |value: &machine::Value| match value {
+        machine::Value::Tensor(tensor) => Err((tensor.dtype(), tensor.shape().to_vec())),
+        other => Ok(other.clone()),
+    };
+    let args: Vec<Given> = call.args.iter().skip(1).map(operand).collect();
+    let keywords: Vec<_> =
+        call.keywords.iter().map(|(key, value)| (key.clone(), operand(value))).collect();
+    described(row, &args, &keywords)
+}
+
+/// A value, or the dtype and the dims of a tensor.
+type Given = Result<machine::Value, (machine::DType, Vec<i64>)>;
+
+fn described(
+    row: &'static Operator,
+    args: &[Given],
+    keywords: &[(String, Given)],
+) -> Result<(Vec<Value>, Annotation), Stop> {
+    let described = |given: &Given| match given {
+        Err((dtype, dims)) => {
+            let dims = dims.iter().map(|&dim| Dim::Int(dim)).collect();
+            let annotation = Annotation::tensor(dims, dtype_to_semantics(*dtype));
             Ok(Value::Annotation(Arc::new(annotation)))
         }
-        other => to_semantics(other, &mut |_| None).map_err(Stop::Unsupported),
+        Ok(other) => to_semantics(other, &mut |_| None).map_err(Stop::Unsupported),
     };
-    let positional = call.args.iter().skip(1).map(described).collect::<Result<_, _>>()?;
+    let positional = args.iter().map(described).collect::<Result<_, _>>()?;
     let keyword =
-        |(key, value): &(String, machine::Value)| Ok((Name::from(key.as_str()), described(value)?));
-    let keywords = call.keywords.iter().map(keyword).collect::<Result<_, Stop>>()?;
+        |(key, value): &(String, Given)| Ok((Name::from(key.as_str()), described(value)?));
+    let keywords = keywords.iter().map(keyword).collect::<Result<_, Stop>>()?;
     described_call(row, positional, keywords, None)
 }

@@ -136,16 +136,27 @@ pub struct Rank<T = Tensor> {
 impl<T: Passed + Debug + Send + Sync> Peers<T> for Rank<T> {
     fn exchange(&self, exchange: Exchange<T>, alike: &Alike<'_>, place: &Place) -> Result<T, Stop> {
         let (movement, of) = (exchange.movement, (exchange.workers, exchange.rank));
-        let parts = self.met(exchange, place)?;
+        let parts = self.meet(exchange, place)?;
         let described: Vec<Described> = parts.iter().map(Described::of).collect();
         alike(&described)?;
         movement.result(parts, of)
     }
 }
 
+impl<T> Rank<T> {
+    /// Its number among all ranks.
+    #[must_use]
+    pub fn worker(&self) -> usize {
+        self.worker
+    }
+}
+
 impl<T: Clone> Rank<T> {
-    /// What all ranks of the group pass, once they are there.
-    fn met(&self, exchange: Exchange<T>, place: &Place) -> Result<Vec<T>, Stop> {
+    /// What all ranks of the group pass, once they are there: for whoever moves it in another way.
+    ///
+    /// # Errors
+    /// Where the collective does not fit the mesh, or other ranks of the group do not call it.
+    pub fn meet(&self, exchange: Exchange<T>, place: &Place) -> Result<Vec<T>, Stop> {
         let mut table = self.world.lock();
         table.wait(self.worker, exchange, place)?;
         self.world.changed.notify_all();

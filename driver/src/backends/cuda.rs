@@ -41,6 +41,17 @@ impl Backend for Cuda {
         Ok(Box::new(device::First(found)))
     }
 
+    #[cfg(feature = "cuda")]
+    fn open_ranks(&self, ranks: usize) -> Result<Box<dyn Opened>, CompileError> {
+        let found = relax_cuda::devices_of_ranks(ranks).map_err(device::refused)?;
+        Ok(Box::new(device::OfRanks(found)))
+    }
+
+    #[cfg(not(feature = "cuda"))]
+    fn open_ranks(&self, _ranks: usize) -> Result<Box<dyn Opened>, CompileError> {
+        super::lacks(self)
+    }
+
     #[cfg(not(feature = "cuda"))]
     fn devices(&self, _cache: Option<&Cache>) -> Result<Vec<String>, String> {
         super::lacks(self).map_err(|error| error.to_string())
@@ -61,12 +72,14 @@ impl Backend for Cuda {
 mod device {
     use super::super::Identity;
     use super::{CompileError, Device, Opened};
+    use crate::ranks::LoadedRank;
     use crate::{Artifact, Target};
-    use relax_cuda::{DeviceKernels, Driver, Facts, build};
+    use relax_cuda::{Built, DeviceKernels, Driver, Facts, build};
     use relax_lower::lowered::Lowered;
     use relax_lower::program::Around;
     use relax_runtime::Module;
     use relax_semantics::ops::Limits;
+    use std::sync::Arc;
 
     /// The first device.
     pub(super) struct First(pub(super) Facts);
@@ -75,11 +88,44 @@ mod device {
         CompileError::Device(why.to_string())
     }
 
+    /// One for each rank.
+    pub(super) struct OfRanks(pub(super) Vec<Facts>);
+
+    fn identity(facts: &Facts) -> Identity {
+        let Facts { name, architecture, driver, .. } = facts;
+        let driver = format!("{architecture}, {driver}");
+        Identity { device: Device::Cuda, name: name.clone(), driver }
+    }
+
+    impl Opened for OfRanks {
+        fn identity(&self) -> Option<Identity> {
+            self.0.first().map(identity)
+        }
+
+        fn link(
+            self: Box<Self>,
+            lowered: &Lowered,
+            around: &Around<'_>,
+            target: &Target,
+        ) -> Result<Artifact, CompileError> {
+            let built = build(lowered, around, Limits::default(), target.numerics);
+            let Built { image, text, kernels, reference } = built.map_err(refused)?;
+            let reference = Arc::new(reference);
+            let drivers = Driver::of_ranks(&text, self.0.len()).map_err(refused)?;
+            let numerics = target.numerics;
+            let on = |driver| {
+                let device = DeviceKernels::new(driver, kernels.clone(), Arc::clone(&reference));
+                let device = Arc::new(device);
+                let module = Module::new(image.clone(), Box::new(Arc::clone(&device)))?;
+                Ok(LoadedRank { module, device, numerics })
+            };
+            drivers.into_iter().map(on).collect::<Result<_, CompileError>>().map(Artifact::Ranks)
+        }
+    }
+
     impl Opened for First {
         fn identity(&self) -> Option<Identity> {
-            let Facts { name, architecture, driver, .. } = &self.0;
-            let driver = format!("{architecture}, {driver}");
-            Some(Identity { device: Device::Cuda, name: name.clone(), driver })
+            Some(identity(&self.0))
         }
 
         fn link(

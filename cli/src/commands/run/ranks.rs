@@ -4,6 +4,7 @@ use super::super::build::refused;
 use super::super::constants::{Constants, StoredParameter};
 use super::super::kernel_check;
 use super::super::local::{Local, as_program, local};
+use super::super::tune::known;
 use super::arguments::Inputs;
 use super::compiled::{limits, of_operators, target, unloadable};
 use super::{On, Ran, entry, finish, size};
@@ -11,8 +12,8 @@ use crate::args::{Extents, RunArgs};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::files::shown_name;
 use crate::terminal::Terminal;
-use relax_driver::ranks::{OneRank, Ranks, RanksError};
-use relax_driver::{Artifact, Bound, compile};
+use relax_driver::ranks::{DeviceRanks, OneRank, Ranks, RanksError};
+use relax_driver::{Artifact, Bound, backend, compile, compile_on};
 use relax_program::frontend::Program;
 use relax_rewrite::pass::Device;
 use relax_rewrite::pipeline::Unwatched;
@@ -32,7 +33,7 @@ use relax_syntax::span::Source;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Ranks are for the interpreter and the processor, and for programs.
+/// Ranks are for the interpreter, the processor and devices of CUDA, and for programs.
 pub(super) fn refuse(args: &RunArgs) -> Result<(), Failure> {
     let flag = flag(args);
     if args.ranks.is_none() && !args.mpi {
@@ -41,9 +42,16 @@ pub(super) fn refuse(args: &RunArgs) -> Result<(), Failure> {
             false => Ok(()),
         };
     }
-    if matches!(args.backend, Device::Cuda | Device::Wgpu) {
-        let message = format!("{flag} runs on the processor: give --backend cpu, or none");
-        return Err(Failure::usage(message));
+    let refused = match args.backend {
+        Device::Wgpu => Some("runs on the processor or on devices of CUDA"),
+        Device::Cuda if args.mpi => Some(
+            "runs on the processor: devices of CUDA are for --ranks, where one process has them all",
+        ),
+        Device::Interp | Device::Cpu | Device::Cuda => None,
+    };
+    if let Some(refused) = refused {
+        let backend = args.backend.name();
+        return Err(Failure::usage(format!("{flag} {refused}, and not with --backend {backend}")));
     }
     if args.trace.is_some() {
         return Err(Failure::usage(format!("{flag} writes no trace")));
@@ -110,6 +118,14 @@ pub(super) fn run(
         }
         Engine::Compiled(constants) => {
             let Constants { externals, parameters, stored } = &constants;
+            if args.backend == Device::Cuda {
+                let machines = on_devices(args, (program, local), (externals, mesh), terminal)?;
+                let arguments = ran_by.arguments(parameters, stored)?;
+                terminal.doing(doing);
+                let call = |given| machines.call(&args.entry, given);
+                let ran = run_by(function, (layouts, mesh), &arguments, call);
+                return finished(args, (&program.source, &ran_by), Some(ran), terminal);
+            }
             let image = image(args, program, local, externals, terminal)?;
             let arguments = ran_by.arguments(parameters, stored)?;
             terminal.doing(doing);
@@ -223,6 +239,28 @@ fn image(
     let image = image.map_err(|error| refused(error, &local, terminal))?;
     kernel_check::warn(image.metadata.kernel_check.as_ref(), terminal);
     Ok(image)
+}
+
+/// The local program on a device for each rank.
+fn on_devices(
+    args: &RunArgs,
+    (program, local): (&Program, Module),
+    (externals, mesh): (&BTreeMap<Name, Tensor>, &Mesh),
+    terminal: &mut Terminal,
+) -> Result<DeviceRanks, Failure> {
+    let local = as_program(program, local);
+    let mut refused = |error| refused(error, &local, terminal);
+    let ranks = mesh.extents.iter().product();
+    let device = backend(args.backend).open_ranks(ranks).map_err(&mut refused)?;
+    let mut target = target(args.backend, args.numerics.chosen(), args.kernel_check.policy())?;
+    if let (Some(identity), None) = (device.identity(), &target.tuning.products) {
+        target.tuning.products = known(&identity)?;
+    }
+    let bound = Bound::of(Arc::new(externals.clone()));
+    let made = compile_on(device, &local, &target, &bound, &mut Unwatched);
+    let loaded = made.and_then(Artifact::into_ranks).map_err(refused)?;
+    let of_operators = of_operators(size("--max-memory", &args.max_memory)?);
+    DeviceRanks::of(loaded, mesh, &of_operators).map_err(Failure::usage)
 }
 
 /// The mesh of a run: there is a rank for each of its workers.
