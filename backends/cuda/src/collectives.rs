@@ -159,9 +159,11 @@ impl<D: Linked> Resident<D> {
     ) -> Result<(), Error> {
         let mut own = Own::default();
         let (from, to) = (self.bring(x, &mut own)?, self.bring(out, &mut own)?);
-        let count = out.shape().get(axis).map_or(0, |&count| extent(count));
-        let size = x.dtype().size();
-        let piece = Layout { dims: x.shape(), size }.piece(axis, (extent(begin), count));
+        let layout = Layout { dims: x.shape(), size: x.dtype().size() };
+        let piece = match out.shape().get(axis) {
+            Some(&count) => layout.piece(axis, (extent(begin), extent(count))),
+            None => layout.whole(),
+        };
         if piece.bytes() > 0 {
             let target = Rows { address: to, pitch: piece.width };
             let (width, count) = (piece.width, piece.count);
@@ -234,7 +236,7 @@ impl<D: Linked> Resident<D> {
             return Ok(Arc::clone(known));
         }
         let fold = Arc::new(Fold::new(dtype, reduction)?);
-        self.queue.direct(|device| device.load(&fold.text))?;
+        self.queue.direct(|device| device.load(&fold.text, &fold.symbol))?;
         self.folds.insert((dtype.name(), reduction), Arc::clone(&fold));
         Ok(fold)
     }

@@ -45,8 +45,9 @@ pub struct Driver {
     started: Mutex<Option<Event>>,
     /// All that is asked for is done on it, in order.
     pub(crate) stream: Stream,
-    /// That of the text, and those that were loaded later.
-    pub(crate) modules: Mutex<Vec<Module>>,
+    module: Module,
+    /// Those that were loaded later.
+    pub(crate) more: Mutex<Vec<Module>>,
     pub(crate) architecture: String,
     context: Context,
 }
@@ -235,7 +236,7 @@ impl Driver {
         let context = Context { device: found, context };
         // SAFETY: the context was given a moment ago.
         unsafe { ctx::set_current(context.context) }.map_err(said)?;
-        let modules = Mutex::new(vec![Module::load(&code)?]);
+        let (module, more) = (Module::load(&code)?, Mutex::default());
         let stream = Stream(stream::create(stream::StreamKind::NonBlocking).map_err(said)?);
         let (functions, staging, cublas) = (Mutex::default(), Mutex::default(), OnceLock::new());
         let started = Mutex::default();
@@ -246,7 +247,8 @@ impl Driver {
             staging,
             started,
             stream,
-            modules,
+            module,
+            more,
             architecture,
             context,
         })
@@ -295,21 +297,20 @@ impl Driver {
     }
 
     fn function(&self, symbol: &str) -> Result<CUfunction, Error> {
-        let mut functions = self.functions.lock().unwrap_or_else(PoisonError::into_inner);
+        let functions = self.functions.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(Function(known)) = functions.get(symbol) {
             return Ok(*known);
         }
+        drop(functions);
+        self.function_of(&self.module, symbol)
+    }
+
+    /// That of a module which stays as long as this.
+    pub(crate) fn function_of(&self, module: &Module, symbol: &str) -> Result<CUfunction, Error> {
         let name = CString::new(symbol).map_err(|error| Error::Driver(error.to_string()))?;
-        let modules = self.modules.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut found = Err(Error::Driver(format!("there is no function {symbol}")));
-        for module in modules.iter().rev() {
-            // SAFETY: the module is loaded while this is there.
-            found = unsafe { module::get_function(module.0, name.clone()) }.map_err(said);
-            if found.is_ok() {
-                break;
-            }
-        }
-        let found = found?;
+        // SAFETY: the module is loaded while this is there.
+        let found = unsafe { module::get_function(module.0, name) }.map_err(said)?;
+        let mut functions = self.functions.lock().unwrap_or_else(PoisonError::into_inner);
         functions.insert(symbol.to_owned(), Function(found));
         Ok(found)
     }

@@ -56,10 +56,18 @@ impl Fold {
 }
 
 fn program(name: &str, dtype: DType, reduction: Reduction) -> String {
-    let value = match reduction {
-        Reduction::Sum => "A[i] + B[i]",
-        Reduction::Max => "max(A[i], B[i])",
-        Reduction::Min => "min(A[i], B[i])",
+    let is_float = matches!(dtype, DType::F16 | DType::BF16 | DType::F32 | DType::F64);
+    // Of two zeros the positive one is the greater one.
+    let value = match (reduction, is_float) {
+        (Reduction::Sum, _) => "A[i] + B[i]",
+        (Reduction::Max, false) => "max(A[i], B[i])",
+        (Reduction::Min, false) => "min(A[i], B[i])",
+        (Reduction::Max, true) => {
+            "select(A[i] == 0.0 and B[i] == 0.0, A[i] + B[i], max(A[i], B[i]))"
+        }
+        (Reduction::Min, true) => {
+            "select(A[i] == 0.0 and B[i] == 0.0, -(-A[i] + -B[i]), min(A[i], B[i]))"
+        }
     };
     format!(
         "@tensorir_function\ndef {name}(A: Buffer((\"n\",), \"{dtype}\"), B: Buffer((\"n\",), \"{dtype}\")):\n    for i in range(n):\n        A[i] = {value}\n"

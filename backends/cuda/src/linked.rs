@@ -62,11 +62,12 @@ impl Linked for Driver {
         unsafe { sys::cuMemcpy2DAsync_v2(&raw const copy, self.stream.0) }.result().map_err(said)
     }
 
-    fn load(&self, text: &str) -> Result<(), Error> {
+    fn load(&self, text: &str, symbol: &str) -> Result<(), Error> {
         self.enter()?;
         let code = code(self.links.as_ref(), text, &self.architecture)?;
         let module = Module::load(&code)?;
-        self.modules.lock().unwrap_or_else(PoisonError::into_inner).push(module);
+        self.function_of(&module, symbol)?;
+        self.more.lock().unwrap_or_else(PoisonError::into_inner).push(module);
         Ok(())
     }
 

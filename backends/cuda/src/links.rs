@@ -71,11 +71,11 @@ pub trait Linked: Device {
     /// What the device says.
     fn copy_rows(&self, from: Rows, to: Rows, width: usize, count: usize) -> Result<(), Error>;
 
-    /// Has the functions of another text to launch.
+    /// Has a function of another text to launch.
     ///
     /// # Errors
     /// What the compiler or the device says.
-    fn load(&self, text: &str) -> Result<(), Error>;
+    fn load(&self, text: &str, symbol: &str) -> Result<(), Error>;
 
     /// All transfers of a group at once.
     ///

@@ -124,6 +124,8 @@ impl OneRank {
 #[derive(Clone)]
 struct Held<'c> {
     tensor: Resident,
+    /// Whether it was made by this call.
+    is_new: bool,
     call: &'c ResidentCall<'c>,
     device: &'c dyn RankDevice,
 }
@@ -131,6 +133,21 @@ struct Held<'c> {
 impl Held<'_> {
     fn described(&self) -> Described {
         Described { dtype: self.dtype(), dims: self.dims() }
+    }
+
+    /// Rows along an axis, as another tensor with these dims.
+    fn copied(&self, dims: &[i64], from: (usize, i64)) -> Result<Self, Stop> {
+        let mut made = self.call.blank(self.tensor.dtype(), dims).map_err(stop_to_semantics)?;
+        let x = self.tensor.reading().map_err(stop_to_semantics)?;
+        made.writing(|out| self.device.rows(&x, out, from))
+            .map_err(stop_to_semantics)?
+            .map_err(|error| of_device(&error))?;
+        Ok(Self { tensor: made.filled("spmd.own_shard"), is_new: true, ..self.clone() })
+    }
+
+    /// The same elements in memory of their own: a plan of memory has that of the operand for others.
+    fn owned(self) -> Result<Self, Stop> {
+        if self.is_new { Ok(self) } else { self.copied(&self.dims(), (0, 0)) }
     }
 }
 
@@ -149,16 +166,8 @@ impl Passed for Held<'_> {
 
     fn rows(&self, axis: usize, begin: i64, count: i64) -> Result<Self, Stop> {
         let mut dims = self.dims();
-        if dims[axis] == count {
-            return Ok(self.clone());
-        }
         dims[axis] = count;
-        let mut made = self.call.blank(self.tensor.dtype(), &dims).map_err(stop_to_semantics)?;
-        let x = self.tensor.reading().map_err(stop_to_semantics)?;
-        made.writing(|out| self.device.rows(&x, out, (axis, begin)))
-            .map_err(stop_to_semantics)?
-            .map_err(|error| of_device(&error))?;
-        Ok(Self { tensor: made.filled("spmd.own_shard"), ..self.clone() })
+        self.copied(&dims, (axis, begin))
     }
 
     fn joined(parts: Vec<Self>, _axis: usize) -> Result<Self, Stop> {
@@ -215,13 +224,13 @@ impl Around {
             call.keywords.iter().map(|(key, operand)| (key.clone(), value(operand))).collect();
         let (values, out) = described(row, &args, &keywords)?;
         let eval = Eval { row, values: &values, out: &out, limits: &self.limits };
-        let held = Held { tensor: x.clone(), call, device: &*self.device };
+        let held = Held { tensor: x.clone(), is_new: false, call, device: &*self.device };
         let exchange = &mut |exchange: Exchange<Held<'c>>, alike: &Alike<'_>| match exchange.workers
         {
             1 => exchange.alone(),
             _ => self.exchange(&eval, exchange, alike),
         };
-        collective_of_ranks(&eval, held, exchange).map(|held| held.tensor)
+        collective_of_ranks(&eval, held, exchange)?.owned().map(|held| held.tensor)
     }
 
     fn exchange<'c>(
@@ -266,7 +275,7 @@ impl Around {
             .map_err(stop_to_semantics)?
             .map_err(|error| of_device(&error))??;
         drop(x);
-        Ok(Held { tensor: made.filled(&eval.row.name), ..held })
+        Ok(Held { tensor: made.filled(eval.row.name), is_new: true, ..held })
     }
 
     /// The ranks along an axis of the mesh. What does not fit the mesh is refused when they meet.

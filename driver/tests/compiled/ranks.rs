@@ -1,11 +1,8 @@
 //! Compiled ranks against interpreted ones: for every size of the programs of the sharding tests on every mesh; each collective for
 //! each dtype, bit for bit; and ranks that disagree, which stop in the same way.
 
-#[path = "../../../sharding/tests/spmd/programs.rs"]
-#[expect(dead_code, reason = "a case by its name is for other tests")]
-mod programs;
-
 use crate::by_hand::{by_hand, collectives, disagreements, given, numbers, shown, tensor};
+use crate::programs;
 use relax_corpus::sample::Sample;
 use relax_cpu::{Cache, Compiler};
 use relax_driver::ranks::Ranks;
@@ -36,7 +33,7 @@ struct Local {
     ranks: Ranks,
 }
 
-fn loaded(text: &str) -> Program {
+pub(crate) fn loaded(text: &str) -> Program {
     let program = Program::load(Source::new("program", text));
     assert!(!program.has_errors(), "{:?}\n{text}", program.diagnostics);
     program
@@ -58,7 +55,7 @@ impl Local {
 }
 
 /// Whether both give a value, and these are alike.
-fn agree(
+pub(crate) fn agree(
     relation: Relation,
     expected: &Result<Value, impl std::fmt::Debug>,
     found: &Result<Value, impl std::fmt::Debug>,

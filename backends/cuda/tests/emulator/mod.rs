@@ -1,4 +1,4 @@
-//! An emulated CUDA (`driver/`, `blas/`, `nvrtc.cpp`): shared libraries with the names of NVIDIA's, so that the code that calls those
+//! An emulated CUDA (`driver/`, `blas/`, `nccl/`, `nvrtc.cpp`): shared libraries with the names of NVIDIA's, so that the code that calls those
 //! runs where there is no device. A process that is to find them is started with [`Emulator::command`].
 //!
 //! What such a process did wrong ends it; what it was refused, left behind and asked for stands in a [`Report`].
@@ -15,7 +15,7 @@ use std::sync::{Mutex, PoisonError};
 pub(crate) const MISUSED: i32 = 86;
 
 /// Sources by name; what is not compiled by itself is included by those that are.
-const FILES: [(&str, &str); 12] = [
+const FILES: [(&str, &str); 14] = [
     ("driver/cuda.cpp", include_str!("driver/cuda.cpp")),
     ("driver/report.h", include_str!("driver/report.h")),
     ("driver/memory.h", include_str!("driver/memory.h")),
@@ -25,6 +25,8 @@ const FILES: [(&str, &str); 12] = [
     ("blas/cublaslt.cpp", include_str!("blas/cublaslt.cpp")),
     ("blas/numbers.h", include_str!("blas/numbers.h")),
     ("blas/descriptions.h", include_str!("blas/descriptions.h")),
+    ("nccl/nccl.cpp", include_str!("nccl/nccl.cpp")),
+    ("nccl/numbers.h", include_str!("nccl/numbers.h")),
     ("nvrtc.cpp", include_str!("nvrtc.cpp")),
     ("image.h", include_str!("image.h")),
     ("kernel.h", include_str!("kernel.h")),
@@ -125,9 +127,10 @@ impl Emulator {
         self.run(to, &header.split(' ').collect::<Vec<_>>());
         let here = format!("-DHERE=\"{}\"", self.folder.display());
         let how = format!("-DCOMPILER=\"{} {KERNELS}\"", self.compiler);
-        let libraries: [(&str, &[&str]); 3] = [
+        let libraries: [(&str, &[&str]); 4] = [
             ("libcuda.so.1", &["driver/cuda.cpp", "-ldl"]),
             ("libcublasLt.so.12", &["blas/cublaslt.cpp", "libcuda.so.1"]),
+            ("libnccl.so.2", &["nccl/nccl.cpp", "libcuda.so.1"]),
             ("libnvrtc.so.12", &["nvrtc.cpp", &here, &how]),
         ];
         for (name, own) in libraries {
@@ -169,7 +172,9 @@ impl Emulator {
         for name in ["DEVICES", "MEMORY", "FAILS"] {
             command.env_remove(format!("EMULATED_CUDA_{name}"));
         }
-        command.env_remove("EMULATED_CUBLAS_LACKS");
+        for name in ["EMULATED_CUBLAS_LACKS", "EMULATED_NCCL_FAILS", "RELAX_NCCL"] {
+            command.env_remove(name);
+        }
         command
     }
 

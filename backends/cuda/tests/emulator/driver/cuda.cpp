@@ -6,43 +6,50 @@
 #include "modules.h"
 
 // With the context goes what is left in it, which somebody forgot.
-static void end_context() {
-    for (const auto &[address, of] : allocations) leaked(text("%zu bytes of memory", of.bytes));
-    for (const auto &[_, stream] : streams.alive) leaked(text("a stream with %zu works", stream->waiting.size()));
-    for (size_t at = 0; at < modules.alive.size(); at++) leaked("a module");
-    for (const auto &[_, bytes] : pinned) leaked(text("%zu bytes of pinned memory", bytes));
-    for (size_t at = 0; at < moments.alive.size(); at++) leaked("an event");
-    while (!allocations.empty()) release("cuDevicePrimaryCtxRelease", allocations.begin()->first);
-    streams.alive.clear();
-    functions.alive.clear();
-    moments.alive.clear();
-    modules.alive.clear();
-    primary = 0;
-    primary_context = nullptr;
+static void end_context(uintptr_t handle) {
+    const int device = contexts.at(handle)->device;
+    const auto of = [&](uintptr_t context) { return context == handle; };
+    for (const auto &[_, allocation] : allocations) if (allocation.device == device) leaked(text("%zu bytes of memory", allocation.bytes));
+    for (const auto &[_, stream] : streams.alive) if (of(stream->context)) leaked(text("a stream with %zu works", stream->waiting.size()));
+    for (const auto &[_, module] : modules.alive) if (of(module->context)) leaked("a module");
+    for (const auto &[_, memory] : pinned) if (of(memory.context)) leaked(text("%zu bytes of pinned memory", memory.bytes));
+    for (const auto &[_, moment] : moments.alive) if (of(moment->context)) leaked("an event");
+    const int before = std::exchange(working, device);
+    for (auto at = allocations.begin(); at != allocations.end();) {
+        const auto allocation = at++->second;
+        if (allocation.device == device) release("cuDevicePrimaryCtxRelease", allocation.address);
+    }
+    working = before;
+    const auto drop = [&](auto &alive) {
+        for (auto at = alive.begin(); at != alive.end();) at = of(at->second->context) ? alive.erase(at) : std::next(at);
+    };
+    drop(streams.alive), drop(moments.alive), drop(modules.alive);
+    contexts.erase(handle);
 }
 
 // At the end of the process: what is left is told.
 static void at_the_end() {
     Guard guard(emulated_lock);
-    if (primary) {
+    while (!contexts.empty()) {
         leaked("a context");
-        end_context();
+        end_context(contexts.begin()->first);
     }
     for (size_t at = 0; at < graphs.alive.size(); at++) leaked("a graph");
     for (size_t at = 0; at < executables.alive.size(); at++) leaked("an executable graph");
     report().write();
 }
 
-static bool has_device() {
+// One, unless EMULATED_CUDA_DEVICES says how many.
+static int device_count() {
     const char *count = getenv("EMULATED_CUDA_DEVICES");
-    return !count || strcmp(count, "0");
+    return count ? atoi(count) : 1;
 }
 
 API int cuInit(unsigned flags) {
     Guard guard(emulated_lock);
     static const int registered = atexit(at_the_end);
     if (registered || flags) return refused("cuInit", INVALID_VALUE, "flags");
-    if (!has_device()) return refused("cuInit", NO_DEVICE, "there is none");
+    if (!device_count()) return refused("cuInit", NO_DEVICE, "there is none");
     if (!is_started) start_memory();
     is_started = true;
     return SUCCESS;
@@ -65,27 +72,29 @@ API int cuDriverGetVersion(int *version) {
 
 API int cuDeviceGetCount(int *count) {
     BEGIN("cuDeviceGetCount");
-    *count = 1;
+    *count = device_count();
     return SUCCESS;
 }
 
+static bool is_device(int ordinal) { return ordinal >= 0 && ordinal < device_count(); }
+
 API int cuDeviceGet(int *device, int ordinal) {
     BEGIN("cuDeviceGet");
-    if (ordinal) return refused("cuDeviceGet", INVALID_DEVICE, "there is one device");
-    *device = 0;
+    if (!is_device(ordinal)) return refused("cuDeviceGet", INVALID_DEVICE, "there are fewer devices");
+    *device = ordinal;
     return SUCCESS;
 }
 
 API int cuDeviceGetName(char *name, int length, int device) {
     BEGIN("cuDeviceGetName");
-    if (device || length < 1) return refused("cuDeviceGetName", INVALID_DEVICE, "there is one device");
+    if (!is_device(device) || length < 1) return refused("cuDeviceGetName", INVALID_DEVICE, "there are fewer devices");
     snprintf(name, length, "Emulated CUDA device");
     return SUCCESS;
 }
 
 API int cuDeviceGetAttribute(int *value, int attribute, int device) {
     BEGIN("cuDeviceGetAttribute");
-    if (device) return refused("cuDeviceGetAttribute", INVALID_DEVICE, "there is one device");
+    if (!is_device(device)) return refused("cuDeviceGetAttribute", INVALID_DEVICE, "there are fewer devices");
     // COMPUTE_CAPABILITY_MAJOR and _MINOR.
     if (attribute != 75 && attribute != 76) misuse("cuDeviceGetAttribute", text("attribute %d is not emulated", attribute));
     *value = attribute == 75 ? 9 : 0;
@@ -94,38 +103,48 @@ API int cuDeviceGetAttribute(int *value, int attribute, int device) {
 
 API int cuDeviceTotalMem_v2(size_t *bytes, int device) {
     BEGIN("cuDeviceTotalMem");
-    if (device) return refused("cuDeviceTotalMem", INVALID_DEVICE, "there is one device");
+    if (!is_device(device)) return refused("cuDeviceTotalMem", INVALID_DEVICE, "there are fewer devices");
     *bytes = memory_of_device();
     return SUCCESS;
 }
 
+// That of a device; none where nobody has retained it.
+static uintptr_t context_of(int device) {
+    for (const auto &[handle, context] : contexts) if (context->device == device) return handle;
+    return 0;
+}
+
 API int cuDevicePrimaryCtxRetain(void **context, int device) {
     BEGIN("cuDevicePrimaryCtxRetain");
-    if (device || !context) return refused("cuDevicePrimaryCtxRetain", INVALID_DEVICE, "there is one device");
+    if (!is_device(device) || !context) return refused("cuDevicePrimaryCtxRetain", INVALID_DEVICE, "there are fewer devices");
     static uintptr_t next = (uintptr_t)0xc0 << 48;
-    if (!primary) {
-        primary = next += 16;
-        primary_context = std::make_shared<Context>();
+    uintptr_t known = context_of(device);
+    if (!known) {
+        known = next += 16;
+        contexts[known] = std::make_shared<Context>();
+        contexts[known]->device = device;
         counted("contexts");
     }
-    primary_context->retained++;
-    *context = (void *)primary;
+    contexts[known]->retained++;
+    *context = (void *)known;
     return SUCCESS;
 }
 
 API int cuDevicePrimaryCtxRelease_v2(int device) {
     BEGIN("cuDevicePrimaryCtxRelease");
-    if (device) return refused("cuDevicePrimaryCtxRelease", INVALID_DEVICE, "there is one device");
-    if (!primary) misuse("cuDevicePrimaryCtxRelease", "the context is not retained");
-    if (--primary_context->retained) return SUCCESS;
-    drain(primary_context->orphans);
-    end_context();
+    if (!is_device(device)) return refused("cuDevicePrimaryCtxRelease", INVALID_DEVICE, "there are fewer devices");
+    const uintptr_t known = context_of(device);
+    if (!known) misuse("cuDevicePrimaryCtxRelease", "the context is not retained");
+    auto context = contexts[known];
+    if (--context->retained) return SUCCESS;
+    drain_orphans(*context);
+    end_context(known);
     return SUCCESS;
 }
 
 API int cuCtxSetCurrent(void *context) {
     BEGIN("cuCtxSetCurrent");
-    if (context && (uintptr_t)context != primary) misuse("cuCtxSetCurrent", "the context was released, or is none");
+    if (context && !contexts.count((uintptr_t)context)) misuse("cuCtxSetCurrent", "the context was released, or is none");
     current = (uintptr_t)context;
     return SUCCESS;
 }
@@ -144,6 +163,35 @@ API void emulated_need_host(const char *call, const void *address, size_t bytes)
     Guard guard(emulated_lock);
     need_host(call, address, bytes);
 }
+API int emulated_device() { Guard guard(emulated_lock); return device_of_thread(); }
+API void emulated_need_range_on(int device, const char *call, const char *what, uint64_t address, size_t bytes) {
+    Guard guard(emulated_lock);
+    const int before = std::exchange(working, device);
+    need_range(call, what, address, bytes);
+    working = before;
+}
+// Several streams come to it: `meets` does it.
+API int emulated_enqueue_meeting(const char *call, const void *stream, const void *mark, const std::function<bool()> *meets) {
+    Guard guard(emulated_lock);
+    return enqueue(call, stream, {call, [] {}, mark, *meets});
+}
+// Brings a stream to a mark; the lock is held by whoever asks.
+API bool emulated_is_at(const void *stream, const void *mark) {
+    auto found = streams.alive.find((uintptr_t)stream);
+    return found != streams.alive.end() && advance(*found->second, mark);
+}
+API void emulated_done(const void *stream) {
+    streams.alive.at((uintptr_t)stream)->waiting.pop_front();
+    asked.notify_all();
+}
+// Does something with the memory of some devices.
+API void emulated_open(const int *device, size_t count, const std::function<void()> *work) {
+    if (!count) return (*work)();
+    Open open(*device);
+    emulated_open(device + 1, count - 1, work);
+}
+API void emulated_lock_all() { emulated_lock.lock(); }
+API void emulated_unlock_all() { emulated_lock.unlock(); }
 API int emulated_enqueue(const char *call, const void *stream, const std::function<void()> *work) {
     Guard guard(emulated_lock);
     return enqueue(call, stream, {call, *work});

@@ -9,6 +9,7 @@ static const size_t PAGE = 4096, ALIGNED = 256, REGION = (size_t)1 << 40;
 static const unsigned char FRESH = 0xcb, AROUND = 0xa5;
 
 struct Allocation {
+    int device;
     uintptr_t address;
     size_t bytes;
     // With what is around it, in whole pages.
@@ -18,11 +19,22 @@ struct Allocation {
 
 static uintptr_t region_first, region_next;
 static std::map<uintptr_t, Allocation> allocations, freed;
-static size_t allocated;
-static int opened;
+// By device.
+static std::map<int, size_t> allocated;
+static std::map<int, int> opened;
+// Whose work is being done; none where a thread asks.
+static int working = -1;
 // What is being done.
 static std::string doing;
 static struct sigaction before;
+
+// The device that addresses are of.
+static int acting() { return working >= 0 ? working : device_of_thread(); }
+
+static bool is_open() {
+    for (const auto &[_, count] : opened) if (count) return true;
+    return false;
+}
 
 static bool is_in_region(uintptr_t address) {
     return region_first && address >= region_first && address < region_first + REGION;
@@ -45,7 +57,8 @@ static const Allocation *nearest(const std::map<uintptr_t, Allocation> &all, uin
 static std::string place(uintptr_t address) {
     const Allocation *live = nearest(allocations, address), *dead = nearest(freed, address);
     if (live && address < live->address + live->bytes)
-        return text("0x%zx, byte %zu of %zu of an allocation", address, address - live->address, live->bytes);
+        return text("0x%zx, byte %zu of %zu of an allocation", address, address - live->address, live->bytes) +
+               (live->device == acting() ? "" : text(" on device %d", live->device));
     if (dead && address < dead->address + dead->bytes) return text("0x%zx, which was freed", address);
     if (live && address < live->first + live->all + PAGE)
         return text("0x%zx, beyond an allocation of %zu bytes at 0x%zx", address, live->bytes, live->address);
@@ -54,7 +67,7 @@ static std::string place(uintptr_t address) {
 
 static void on_fault(int, siginfo_t *info, void *) {
     const uintptr_t address = (uintptr_t)info->si_addr;
-    if (opened) misuse(doing, "it touches " + place(address));
+    if (is_open()) misuse(doing, "it touches " + place(address));
     if (is_in_region(address)) misuse("the host", "it touches memory of the device: " + place(address));
     // What it is, somebody else knows: it happens again.
     sigaction(SIGSEGV, &before, nullptr);
@@ -74,13 +87,17 @@ static void protect(const Allocation &of, int how) {
     if (mprotect((void *)of.first, of.all, how)) misuse(doing, "the system cannot protect memory");
 }
 
-// While it is there, memory of the device can be read and written.
+// While it is there, memory of a device can be read and written.
 struct Open {
-    Open() {
-        if (!opened++) for (const auto &[_, of] : allocations) protect(of, PROT_READ | PROT_WRITE);
+    const int device;
+    explicit Open(int device) : device(device) {
+        if (!opened[device]++) all(PROT_READ | PROT_WRITE);
     }
     ~Open() {
-        if (!--opened) for (const auto &[_, of] : allocations) protect(of, PROT_NONE);
+        if (!--opened[device]) all(PROT_NONE);
+    }
+    void all(int how) const {
+        for (const auto &[_, of] : allocations) if (of.device == device) protect(of, how);
     }
 };
 
@@ -94,11 +111,12 @@ static void look_around(const Allocation &of) {
     check(of.address + of.bytes, of.first + of.all);
 }
 
-// Memory in which all of a range lies.
+// Memory of the device in which all of a range lies.
 static void need_range(const std::string &call, const char *what, uintptr_t address, size_t bytes) {
     const Allocation *of = nearest(allocations, address);
     const std::string where = text("%s, %zu bytes at ", what, bytes) + place(address);
     if (!of || address - of->address >= of->bytes) misuse(call, where);
+    if (of->device != acting()) misuse(call, where + text(", and not on device %d", acting()));
     if (bytes > of->bytes - (address - of->address)) misuse(call, where + ": it goes beyond");
 }
 
@@ -109,17 +127,18 @@ static void need_host(const std::string &call, const void *address, size_t bytes
 
 static Code allocate(const char *call, uint64_t *address, size_t bytes) {
     if (!address || !bytes) return refused(call, INVALID_VALUE, "no bytes, or no place for the address");
-    if (bytes > memory_of_device() - allocated) return refused(call, OUT_OF_MEMORY, text("%zu bytes", bytes));
+    const int device = device_of_thread();
+    if (bytes > memory_of_device() - allocated[device]) return refused(call, OUT_OF_MEMORY, text("%zu bytes", bytes));
     const size_t rounded = (bytes + ALIGNED - 1) / ALIGNED * ALIGNED, all = (rounded + PAGE - 1) / PAGE * PAGE;
     if (region_next + all + PAGE > region_first + REGION) misuse(call, "the emulator has no addresses left");
-    const Allocation of = {region_next + all - rounded, bytes, region_next, all};
+    const Allocation of = {device, region_next + all - rounded, bytes, region_next, all};
     region_next += all + PAGE;
     protect(of, PROT_READ | PROT_WRITE);
     memset((void *)of.first, AROUND, all);
     memset((void *)of.address, FRESH, bytes);
-    if (!opened) protect(of, PROT_NONE);
+    if (!opened[device]) protect(of, PROT_NONE);
     allocations[of.address] = of;
-    allocated += bytes;
+    allocated[device] += bytes;
     *address = of.address;
     counted("allocations");
     return SUCCESS;
@@ -129,12 +148,13 @@ static void release(const char *call, uint64_t address) {
     auto found = allocations.find(address);
     if (found == allocations.end()) misuse(call, "it frees " + place(address));
     const Allocation of = found->second;
+    if (of.device != acting()) misuse(call, "it frees " + place(address));
     protect(of, PROT_READ | PROT_WRITE);
     doing = call;
     look_around(of);
     madvise((void *)of.first, of.all, MADV_DONTNEED);
     protect(of, PROT_NONE);
-    allocated -= of.bytes;
+    allocated[of.device] -= of.bytes;
     allocations.erase(found);
     freed[of.address] = of;
 }

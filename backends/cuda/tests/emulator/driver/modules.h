@@ -9,9 +9,10 @@
 
 // A loader knows an object by its file, so that stays open as long as the object is there.
 struct Module {
+    uintptr_t context;
     int file;
     void *library = nullptr;
-    explicit Module(int file) : file(file) {}
+    Module(uintptr_t context, int file) : context(context), file(file) {}
     ~Module() {
         if (library) dlclose(library);
         close(file);
@@ -38,7 +39,7 @@ API int cuModuleLoadData(void **module, const void *data) {
     memcpy(&image, data, sizeof image);
     if (memcmp(image.mark, IMAGE_MARK, sizeof IMAGE_MARK)) return refused(call, INVALID_IMAGE, "the emulated compiler did not make it");
     if (strcmp(image.architecture, ARCHITECTURE)) return refused(call, NO_BINARY_FOR_GPU, image.architecture);
-    auto made = std::make_shared<Module>(memfd_create("module", MFD_CLOEXEC));
+    auto made = std::make_shared<Module>(current, memfd_create("module", MFD_CLOEXEC));
     const char *object = (const char *)data + sizeof image;
     if (made->file < 0 || write(made->file, object, image.bytes) != (ssize_t)image.bytes) misuse(call, "no file for the object");
     made->library = dlopen(text("/proc/self/fd/%d", made->file).c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -105,6 +106,7 @@ API int cuLaunchKernel(void *handle, unsigned gx, unsigned gy, unsigned gz, unsi
     stream_of("cuLaunchKernel", stream);
     const std::string call = "cuLaunchKernel of " + function->name;
     if (function->module.expired()) misuse(call, "its module was unloaded");
+    if (function->module.lock()->context != current) misuse(call, "its module was loaded into another context");
     if (extra) misuse(call, "extra is not emulated");
     const std::vector<unsigned> sizes = {gx, gy, gz, bx, by, bz};
     const emulated_kernel &kernel = *function->kernel;

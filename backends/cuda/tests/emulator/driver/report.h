@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include <condition_variable>
 #include <deque>
 #include <functional>
 #include <map>
@@ -46,6 +47,8 @@ static const int MISUSED = 86;
 
 static std::recursive_mutex emulated_lock;
 using Guard = std::lock_guard<std::recursive_mutex>;
+// Somebody asked for something, which others may wait for.
+static std::condition_variable_any asked;
 
 struct Report {
     std::map<std::string, uint64_t> counts;
@@ -130,11 +133,14 @@ template <class T> struct Handles {
 
 static bool is_started;
 
-// A call that EMULATED_CUDA_FAILS names has no memory.
+static int device_of_thread();
+
+// A call that EMULATED_CUDA_FAILS names has no memory: on all devices, or with `NAME@1` on the second one.
 static Code begin(const char *call) {
-    static const char *fails = getenv("EMULATED_CUDA_FAILS");
+    static const char *given = getenv("EMULATED_CUDA_FAILS");
     if (!is_started) return refused(call, NOT_INITIALIZED, "cuInit was not called");
-    if (fails && !strcmp(fails, call)) return refused(call, OUT_OF_MEMORY, "it was told to fail");
+    const std::string fails = given ? given : "", name = call;
+    if (fails == name || fails == name + "@" + std::to_string(device_of_thread())) return refused(call, OUT_OF_MEMORY, "it was told to fail");
     return SUCCESS;
 }
 

@@ -1,18 +1,25 @@
 // Streams: what is asked for is done as late as may be, when somebody waits for it. While a stream records, it is noted for a graph.
 #pragma once
+#include <chrono>
+#include <utility>
 #include "memory.h"
 
-// Something to be done, which may be done often.
+// Something to be done, which may be done often. What other streams take part in has a mark: `meets` does it on all of them and takes it
+// from each, or says that not all are there.
 struct Work {
     std::string name;
     std::function<void()> run;
+    const void *mark = nullptr;
+    std::function<bool()> meets = nullptr;
 };
 
 enum class Recording { NO, YES, SPOILT };
 
 struct Stream {
     uintptr_t context;
+    int device;
     std::deque<Work> waiting;
+    bool advances = false;
     Recording recording = Recording::NO;
     unsigned mode = 0;
     pthread_t thread = {};
@@ -21,40 +28,93 @@ struct Stream {
 
 enum Mode { GLOBAL = 0, THREAD_LOCAL = 1, RELAXED = 2 };
 
+// The first one of a device.
 struct Context {
+    int device;
     unsigned retained = 0;
     // Of streams that are gone, to be done yet.
     std::deque<Work> orphans;
 };
 
 static Handles<Stream> streams = {"stream", {}};
-static uintptr_t primary;
-static std::shared_ptr<Context> primary_context;
+// By handle.
+static std::map<uintptr_t, std::shared_ptr<Context>> contexts;
 static thread_local uintptr_t current;
 
-// The calling thread has the context.
-static void need_context(const char *call) {
+static int device_of_thread() {
+    auto found = contexts.find(current);
+    return found == contexts.end() ? -1 : found->second->device;
+}
+
+// The calling thread has a context.
+static std::shared_ptr<Context> need_context(const char *call) {
     if (!current) misuse(call, "the thread has no current context");
-    if (current != primary) misuse(call, "the current context was released");
+    auto found = contexts.find(current);
+    if (found == contexts.end()) misuse(call, "the current context was released");
+    return found->second;
 }
 
 static std::shared_ptr<Stream> stream_of(const char *call, const void *handle) {
     if ((uintptr_t)handle <= 2) misuse(call, "the default streams are not emulated: a stream of one's own is wanted");
     auto stream = streams.get(call, handle);
-    if (stream->context != primary) misuse(call, "the stream is of a context that was released");
+    if (!contexts.count(stream->context)) misuse(call, "the stream is of a context that was released");
     return stream;
 }
 
-static void drain(std::deque<Work> &waiting) {
-    Open open;
-    while (!waiting.empty()) {
-        const Work work = waiting.front();
-        waiting.pop_front();
-        doing = work.name;
-        work.run();
-    }
-    for (const auto &[_, of] : allocations) look_around(of);
+static void look_around(int device) {
+    Open open(device);
+    for (const auto &[_, of] : allocations) if (of.device == device) look_around(of);
+}
+
+static void work_on(int device, const Work &work) {
+    Open open(device);
+    const int before = std::exchange(working, device);
+    doing = work.name;
+    work.run();
+    working = before;
     doing = "nothing";
+}
+
+// Does what waits on a stream, up to what others have to come to, or up to a mark; whether it got there.
+static bool advance(Stream &stream, const void *mark) {
+    const auto is_there = [&] { return mark ? !stream.waiting.empty() && stream.waiting.front().mark == mark : stream.waiting.empty(); };
+    if (stream.advances) return is_there();
+    stream.advances = true;
+    while (!stream.waiting.empty() && !is_there()) {
+        if (stream.waiting.front().meets) {
+            const auto meets = stream.waiting.front().meets;
+            if (!meets()) break;
+            continue;
+        }
+        const Work work = stream.waiting.front();
+        stream.waiting.pop_front();
+        work_on(stream.device, work);
+    }
+    stream.advances = false;
+    return is_there();
+}
+
+// How long somebody waits for others that do not come.
+static const std::chrono::seconds PATIENCE(20);
+
+// Waits until all of a stream is done.
+static void drain(Stream &stream) {
+    const auto end = std::chrono::steady_clock::now() + PATIENCE;
+    while (!advance(stream, nullptr)) {
+        asked.wait_until(emulated_lock, end);
+        if (std::chrono::steady_clock::now() > end && !advance(stream, nullptr)) misuse(stream.waiting.front().name, "others do not come to it");
+    }
+    look_around(stream.device);
+}
+
+static void drain_orphans(Context &of) {
+    while (!of.orphans.empty()) {
+        const Work work = of.orphans.front();
+        of.orphans.pop_front();
+        if (work.meets) misuse(work.name, "its stream was destroyed before others came to it");
+        work_on(of.device, work);
+    }
+    look_around(of.device);
 }
 
 // A call that no recording sees, and that may wait: recordings of this thread are spoilt by it.
@@ -71,7 +131,10 @@ static Code unsafe(const char *call) {
 
 static Code enqueue(const char *call, const void *handle, Work work) {
     auto stream = stream_of(call, handle);
+    if (stream->context != current) misuse(call, text("the stream is of device %d, and the current context is not", stream->device));
+    asked.notify_all();
     if (stream->recording == Recording::SPOILT) return refused(call, CAPTURE_INVALIDATED, "the recording is spoilt");
+    if (stream->recording == Recording::YES && work.meets) misuse(call, "collectives are not recorded here");
     if (stream->recording == Recording::YES) stream->recorded.push_back(work);
     else stream->waiting.push_back(work);
     return SUCCESS;
@@ -79,10 +142,11 @@ static Code enqueue(const char *call, const void *handle, Work work) {
 
 API int cuStreamCreate(void **handle, unsigned flags) {
     BEGIN("cuStreamCreate");
-    need_context("cuStreamCreate");
+    auto context = need_context("cuStreamCreate");
     if (!handle || flags > 1) return refused("cuStreamCreate", INVALID_VALUE, "flags");
     auto stream = std::make_shared<Stream>();
     stream->context = current;
+    stream->device = context->device;
     *handle = streams.add<void *>(stream);
     counted("streams");
     return SUCCESS;
@@ -90,11 +154,11 @@ API int cuStreamCreate(void **handle, unsigned flags) {
 
 API int cuStreamDestroy_v2(void *handle) {
     BEGIN("cuStreamDestroy");
-    need_context("cuStreamDestroy");
+    auto context = need_context("cuStreamDestroy");
     auto stream = stream_of("cuStreamDestroy", handle);
     if (stream->recording != Recording::NO) misuse("cuStreamDestroy", "the stream records");
     // Its work is done all the same.
-    for (auto &work : stream->waiting) primary_context->orphans.push_back(work);
+    for (auto &work : stream->waiting) context->orphans.push_back(work);
     streams.remove("cuStreamDestroy", handle);
     return SUCCESS;
 }
@@ -107,13 +171,16 @@ API int cuStreamSynchronize(void *handle) {
         stream->recording = Recording::SPOILT;
         return refused("cuStreamSynchronize", CAPTURE_UNSUPPORTED, "the stream records");
     }
-    drain(stream->waiting);
+    drain(*stream);
     counted("waits");
     return SUCCESS;
 }
 
 // A moment of a stream: how much was waited for until then, as a count of what was done.
 struct Moment {
+    uintptr_t context;
+    std::weak_ptr<Stream> stream;
+    std::chrono::steady_clock::time_point since;
     bool is_recorded = false, is_reached = false;
     uint64_t at = 0;
 };
@@ -125,7 +192,9 @@ API int cuEventCreate(void **handle, unsigned flags) {
     BEGIN("cuEventCreate");
     need_context("cuEventCreate");
     if (!handle || flags > 7) return refused("cuEventCreate", INVALID_VALUE, "flags");
-    *handle = moments.add<void *>(std::make_shared<Moment>());
+    auto moment = std::make_shared<Moment>();
+    moment->context = current;
+    *handle = moments.add<void *>(moment);
     return SUCCESS;
 }
 
@@ -143,6 +212,8 @@ API int cuEventRecord(void *handle, void *stream) {
     auto moment = moments.get("cuEventRecord", handle);
     moment->is_recorded = true;
     moment->is_reached = false;
+    moment->stream = stream_of("cuEventRecord", stream);
+    moment->since = std::chrono::steady_clock::now();
     return enqueue("cuEventRecord", stream, {"an event", [moment] {
         moment->is_reached = true;
         moment->at = ++done;
@@ -171,14 +242,36 @@ API int cuEventSynchronize(void *handle) {
     need_context(call);
     auto moment = moments.get(call, handle);
     if (Code code = unsafe(call)) return code;
-    // One that was never recorded is waited for by nobody. All that waits is done, whichever stream it is on.
-    if (moment->is_recorded && !moment->is_reached)
-        for (auto &[_, stream] : streams.alive) drain(stream->waiting);
+    // One that was never recorded is waited for by nobody.
+    if (!moment->is_recorded || moment->is_reached) return SUCCESS;
+    if (auto stream = moment->stream.lock()) drain(*stream);
+    else drain_orphans(*need_context(call));
     return SUCCESS;
 }
 
+// Nothing is known of it before somebody has asked once.
+API int cuEventQuery(void *handle) {
+    static const char *call = "cuEventQuery";
+    BEGIN(call);
+    need_context(call);
+    auto moment = moments.get(call, handle);
+    if (Code code = unsafe(call)) return code;
+    if (!moment->is_recorded || moment->is_reached) return SUCCESS;
+    counted("queries");
+    if (auto stream = moment->stream.lock()) {
+        advance(*stream, nullptr);
+        if (!moment->is_reached && std::chrono::steady_clock::now() > moment->since + PATIENCE)
+            misuse(stream->waiting.front().name, "others do not come to it");
+    }
+    return NOT_READY;
+}
+
 // Memory of the host that is pinned: any is, here.
-static std::map<void *, size_t> pinned;
+struct Pinned {
+    uintptr_t context;
+    size_t bytes;
+};
+static std::map<void *, Pinned> pinned;
 
 API int cuMemHostAlloc(void **address, size_t bytes, unsigned flags) {
     static const char *call = "cuMemHostAlloc";
@@ -189,7 +282,7 @@ API int cuMemHostAlloc(void **address, size_t bytes, unsigned flags) {
     *address = malloc(bytes);
     if (!*address) return refused(call, OUT_OF_MEMORY, text("%zu bytes", bytes));
     memset(*address, FRESH, bytes);
-    pinned[*address] = bytes;
+    pinned[*address] = {current, bytes};
     return SUCCESS;
 }
 
@@ -278,6 +371,47 @@ API int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void *str
     return enqueue(call, stream, {call, [=] {
         check();
         memcpy((void *)to, (const void *)from, bytes);
+    }});
+}
+
+// Rows of bytes, of which each is `pitch` behind the one before.
+struct Copy2D {
+    size_t x, y;
+    int type;
+    const void *host;
+    uint64_t device;
+    void *array;
+    size_t pitch, to_x, to_y;
+    int to_type;
+    void *to_host;
+    uint64_t to_device;
+    void *to_array;
+    size_t to_pitch, width, height;
+};
+
+API int cuMemcpy2DAsync_v2(const Copy2D *given, void *stream) {
+    static const char *call = "cuMemcpy2DAsync";
+    static const int OF_DEVICE = 2;
+    static const size_t PITCH = 0x7fffffff;
+    BEGIN(call);
+    need_context(call);
+    stream_of(call, stream);
+    need_host(call, given, sizeof *given);
+    const Copy2D of = *given;
+    if (of.type != OF_DEVICE || of.to_type != OF_DEVICE || of.x || of.y || of.to_x || of.to_y) misuse(call, "only rows of a device are emulated");
+    if (of.pitch < of.width || of.to_pitch < of.width || of.pitch > PITCH || of.to_pitch > PITCH) return refused(call, INVALID_VALUE, "a pitch");
+    if (!of.width || !of.height) return SUCCESS;
+    auto check = [=] {
+        need_range(call, "source", of.device, (of.height - 1) * of.pitch + of.width);
+        need_range(call, "target", of.to_device, (of.height - 1) * of.to_pitch + of.width);
+    };
+    check();
+    counted("copies");
+    return enqueue(call, stream, {call, [=] {
+        check();
+        std::vector<char> rows(of.width * of.height);
+        for (size_t row = 0; row < of.height; row++) memcpy(&rows[row * of.width], (const char *)of.device + row * of.pitch, of.width);
+        for (size_t row = 0; row < of.height; row++) memcpy((char *)of.to_device + row * of.to_pitch, &rows[row * of.width], of.width);
     }});
 }
 
