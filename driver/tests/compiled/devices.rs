@@ -251,9 +251,8 @@ fn a_failing_rank() {
     for _ in 0..2 {
         let ran = ranks.call("main", given(DType::F32, 100, false)).expect("a mesh of three");
         let stops = shown(ran);
-        assert_eq!(stops.len(), 3, "{stops:?}");
-        assert!(stops.iter().any(|stop| stop.contains("rank 1")), "{stops:?}");
-        eprintln!("{stops:#?}");
+        // A rank may be done before another one fails.
+        assert!(stops.iter().any(|stop| stop.starts_with("rank 1: ")), "{stops:?}");
     }
 }
 
