@@ -226,8 +226,8 @@ pub(crate) struct RunArgs {
     /// Write the results: a `.npz`, `.npy` or `.safetensors` file, or a folder of `.npy` files
     #[arg(long, value_name = "PATH")]
     pub(crate) output: Option<PathBuf>,
-    /// Run all ranks of the program's mesh in this process, N of them, each on its own shards. `2x4` gives each extent of a mesh; with
-    /// --mpi too
+    /// Run all ranks of the program's mesh in this process, N of them, each on its own shards, and with --backend cuda on a device of its
+    /// own. `2x4` gives each extent of a mesh; with --mpi too
     #[arg(long, value_name = "N")]
     pub(crate) ranks: Option<Extents>,
     /// Run as one rank of the program's mesh; the others are the processes that `mpirun` started with this one

@@ -15,12 +15,13 @@ pub(crate) const API_KEY: &str = "RELAX_API_KEY";
 const CUBLAS: &str = "RELAX_CUBLAS";
 
 /// What the command reads. Sizes of the cache and the key are checked where they are used.
-const KNOWN: [&str; 7] = [
+const KNOWN: [&str; 8] = [
     THREADS,
     "RELAX_CACHE_SIZE",
     "RELAX_MODEL_CACHE_SIZE",
     "RELAX_MPI",
     "RELAX_NVRTC",
+    "RELAX_NCCL",
     CUBLAS,
     API_KEY,
 ];
@@ -102,7 +103,7 @@ mod tests {
         assert!(
             far.ends_with(
                 "; relax reads RELAX_THREADS, RELAX_CACHE_SIZE, RELAX_MODEL_CACHE_SIZE, RELAX_MPI, \
-                 RELAX_NVRTC, RELAX_CUBLAS, RELAX_API_KEY"
+                 RELAX_NVRTC, RELAX_NCCL, RELAX_CUBLAS, RELAX_API_KEY"
             ),
             "{far}"
         );

@@ -273,3 +273,83 @@ fn rows_in_f32_agree() {
     let (said, _) = folder.fine("diff rows.rx --backend cuda --cases 6 --exact");
     assert!(said.contains("the same: "), "{said}");
 }
+
+/// Rows over two ranks: an all-reduce, an all-to-all, and rows that are taken by numbers.
+const RANKS: &str = r#"module_attr("mesh[0]", "2")
+
+def main(x: DTensor(("n", 4), "f32", "mesh[0]", "S[0]"), w: Tensor((4, 6), "f32")):
+    y = relu(matmul(x, w))
+    z = redistribute(y, "mesh[0]", "S[1]")
+    return (z, sum(matmul(y, permute_dims(w)), axis=[0]))
+
+def taken(x: DTensor(("n",), "i64", "mesh[0]", "S[0]"), table: Tensor((5,), "f32")):
+    return sum(take(table, x, axis=0))
+"#;
+
+const ROWS_GIVEN: &str = "--input x=randn(5,4) --input w=randn(4,6)";
+
+/// A folder with the program of ranks, and a command that finds so many devices.
+fn ranked() -> Option<Folder> {
+    let folder = Folder::new()?;
+    std::fs::write(folder.0.path().join("ranks.rx"), RANKS).expect("a file");
+    Some(folder)
+}
+
+fn with_devices(folder: &Folder, count: usize, arguments: &str) -> Command {
+    let mut command = folder.command(arguments);
+    command.env("EMULATED_CUDA_DEVICES", count.to_string());
+    command
+}
+
+#[test]
+fn ranks_run_on_devices_of_their_own() {
+    let Some(folder) = ranked() else { return };
+    let run = format!("run ranks.rx --ranks 2 {ROWS_GIVEN}");
+    let expected = folder.fine(&run).0;
+    let mut command = with_devices(&folder, 2, &format!("{run} --backend cuda --exact"));
+    let (output, report) = folder.watch(&mut command);
+    let said = words(&output.stderr);
+    assert_eq!((output.status.code(), report.lines.len()), (Some(0), 0), "{said}{report:?}");
+    assert_eq!(words(&output.stdout), expected);
+    assert_eq!(counts(&report, ["contexts", "communicators", "aborted"]), [2, 2, 2]);
+    // Arguments are brought to the devices, and results from there: nothing in between.
+    assert_eq!(counts(&report, ["uploads", "downloads"]), [4, 4]);
+    assert!(report.count("ncclSend") > 0, "{report:?}");
+    // In any order an all-reduce is the library's, which each rank calls.
+    let mut command = with_devices(&folder, 2, &format!("{run} --backend cuda"));
+    let (_, report) = folder.watch(&mut command);
+    assert_eq!((report.count("ncclAllReduce"), report.lines.len()), (2, 0), "{report:?}");
+}
+
+/// One rank traps while another one waits for it: all end with its trap.
+#[test]
+fn a_rank_that_traps_on_its_device_ends_all() {
+    let Some(folder) = ranked() else { return };
+    let run =
+        "run ranks.rx --entry taken --ranks 2 --backend cuda --input table=arange(5) --input x";
+    let mut command = with_devices(&folder, 2, &format!("{run}=[0,1,9,2]"));
+    let report = folder.stops(&mut command, 3, "trap[take/C4]");
+    assert!(report.lines.is_empty(), "{report:?}");
+    let mut command = with_devices(&folder, 2, &format!("{run}=[0,1,4,2]"));
+    folder.stops(&mut command, 0, "");
+}
+
+#[test]
+fn what_ranks_on_devices_need_is_said() {
+    let Some(folder) = ranked() else { return };
+    let run = |ranks: usize| format!("run ranks.rx --ranks {ranks} {ROWS_GIVEN} --backend cuda");
+    let few = "each of the 2 ranks needs a CUDA device of its own, and there are 1";
+    folder.stops(&mut with_devices(&folder, 1, &run(2)), 4, few);
+    folder.stops(&mut with_devices(&folder, 0, &run(2)), 4, "there is no CUDA device");
+    let mut command = with_devices(&folder, 2, &run(2));
+    let missing = "NCCL, which moves tensors between devices, is not there";
+    folder.stops(command.env("RELAX_NCCL", "/"), 4, missing);
+    // A rank alone moves nothing.
+    let text = RANKS.replace("\"mesh[0]\", \"2\"", "\"mesh[0]\", \"1\"");
+    std::fs::write(folder.0.path().join("ranks.rx"), text).expect("a file");
+    let mut command = with_devices(&folder, 1, &run(1));
+    let report = folder.stops(command.env("RELAX_NCCL", "/"), 0, "");
+    assert_eq!((report.count("communicators"), report.lines.len()), (0, 0), "{report:?}");
+    let mut command = folder.command("run ranks.rx --mpi --backend cuda");
+    folder.stops(&mut command, 2, "--mpi does not run with --backend cuda: with --ranks");
+}

@@ -212,6 +212,9 @@ pub trait RankDevice: Send + Sync {
     /// # Errors
     /// What went wrong on this device, or on that of another rank.
     fn finish(&self) -> Result<(), Error>;
+
+    /// Tells the other ranks that this one takes part in nothing any more.
+    fn fail(&self, why: &str);
 }
 
 impl<D: Linked> RankDevice for DeviceKernels<D> {
@@ -235,5 +238,13 @@ impl<D: Linked> RankDevice for DeviceKernels<D> {
 
     fn finish(&self) -> Result<(), Error> {
         self.resident().queue.direct(Linked::finish)
+    }
+
+    fn fail(&self, why: &str) {
+        // What was noted before is of no use to anybody.
+        let _ = self.resident().queue.direct(|device| {
+            device.fail(why);
+            Ok(())
+        });
     }
 }

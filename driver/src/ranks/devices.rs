@@ -106,6 +106,7 @@ impl DeviceRanks {
 
 impl OneRank {
     fn called(&self, rank: Rank<Described>, name: &str, arguments: Vec<machine::Value>) -> RanRank {
+        let _told = TellsOfPanic(&*self.device);
         self.set(Some(rank));
         let result = called_with(&self.module, name, arguments);
         // What the device did wrong, or another one, is known when it is done; what other ranks wait for is done too.
@@ -117,6 +118,17 @@ impl OneRank {
 
     fn set(&self, rank: Option<Rank<Described>>) {
         *self.running.lock().unwrap_or_else(PoisonError::into_inner) = rank;
+    }
+}
+
+/// Other ranks may wait on their devices for one that panics.
+struct TellsOfPanic<'d>(&'d dyn RankDevice);
+
+impl Drop for TellsOfPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.fail("it panicked");
+        }
     }
 }
 

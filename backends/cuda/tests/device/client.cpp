@@ -1,6 +1,7 @@
 // Cases of what a program does wrong with CUDA, and of what it may do: each by its name.
 #include "client.h"
 #include "products.h"
+#include "ranks.h"
 
 static void memory_case(const char *name, Ready &on) {
     const Address x = on.memory(100);
@@ -128,6 +129,8 @@ int main(int count, char **arguments) {
     } else if (!strcmp(of, "kernel")) {
         Compiled on;
         kernel_case(name, on);
+    } else if (!strcmp(of, "ranks")) {
+        ranks_case(name);
     } else {
         product_case(name);
     }

@@ -53,6 +53,19 @@ const MISUSES: &[(Case, &str)] = &[
     (("product", "dead_operation"), "a handle is no operation that is alive"),
     (("product", "dead_library"), "a handle is no library of products that is alive"),
     (("product", "freed_workspace"), "workspace, 1048576 bytes at 0x"),
+    (("ranks", "copy_elsewhere"), "on device 1, and not on device 0"),
+    (("ranks", "free_elsewhere"), "cuMemFree: it frees 0x"),
+    (("ranks", "stream_elsewhere"), "the stream is of device 0, and the current context is not"),
+    (("ranks", "unpolled"), "what was asked before goes on"),
+    (("ranks", "another_device"), "the communicator is of another device"),
+    (("ranks", "foreign_memory"), "on device 1, and not on device 0"),
+    (("ranks", "too_long"), "NCCL: target, 66 bytes at 0x"),
+    (("ranks", "overlap"), "source and target overlap"),
+    (("ranks", "own_rank"), "no other rank"),
+    (("ranks", "aborted"), "is no communicator that is alive"),
+    (("ranks", "different"), "ranks call different collectives"),
+    (("ranks", "lengths"), "a rank sends 8 bytes, another one receives 4"),
+    (("ranks", "freed_early"), "which was freed"),
 ];
 
 /// What goes on, and what it says: numbers, most of them codes of CUDA and of cuBLASLt.
@@ -88,6 +101,14 @@ const ANSWERS: &[(Case, &str)] = &[
     (("product", "short_leading"), "7 0"),
     (("product", "batches_differ"), "7 0"),
     (("product", "not_supported"), "15 0"),
+    (("ranks", "joined"), "7 7 2 2"),
+    (("ranks", "device_twice"), "7 5"),
+    (("ranks", "no_end"), "5"),
+    (("ranks", "reduced"), "7 7 11 22 1"),
+    (("ranks", "maxima"), "10 3 1"),
+    (("ranks", "scattered"), "11 22 0"),
+    (("ranks", "gathered"), "1 2 10 20 0"),
+    (("ranks", "exchanged"), "7 7 0 2"),
 ];
 
 /// The client, compiled; none where that cannot be.
@@ -103,7 +124,10 @@ fn client() -> Option<(Emulator, PathBuf, tempfile::TempDir)> {
 #[test]
 fn misuse_is_noticed_and_the_rest_goes_on() {
     let Some((emulator, client, _folder)) = client() else { return };
-    let run = |(of, case): Case| emulator.watch(emulator.command(&client).args([of, case]));
+    let run = |(of, case): Case| {
+        let mut command = emulator.command(&client);
+        emulator.watch(command.args([of, case]).env("EMULATED_CUDA_DEVICES", "2"))
+    };
     let mut wrong = Vec::new();
     for &(case, words) in MISUSES {
         let (output, report) = run(case);

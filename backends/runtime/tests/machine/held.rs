@@ -1,7 +1,11 @@
 //! Kernels that hold what they write elsewhere, as a device with memory of its own does, until the machine settles it.
 
-use crate::programs::{call, elements, image, vector};
-use relax_runtime::{KernelTrap, Kernels, Memory, Module, TensorArg};
+use crate::programs::{call, elements, image, r, to, vector};
+use relax_runtime::file::Image;
+use relax_runtime::instruction::{Instruction as I, Text};
+use relax_runtime::{
+    DType, KernelTrap, Kernels, Memory, Module, Operand, ResidentCall, Span, Stop, TensorArg, Value,
+};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -67,4 +71,70 @@ fn a_copy_is_written_at_once() {
     let result = call(&module, "nothing", &[]).expect("a value");
     assert_eq!(elements(&result), [1.0, 2.0], "a constant stays");
     assert_eq!(settled.load(Ordering::Relaxed), 0);
+}
+
+/// Between its two kernels `main` calls the host function `add_one`.
+fn with_host_function() -> Image {
+    let mut image = image();
+    let main = &mut image.program.functions[0];
+    let second = main.code.iter().rposition(|step| matches!(step, I::CallKernel { .. }));
+    let second = second.expect("two kernels");
+    main.code[second] = I::CallKernel { kernel: 0, args: vec![r(7), r(6)].into() };
+    let host =
+        I::CallHost { to: to(7), name: Text(3), args: vec![r(4)].into(), keywords: Box::default() };
+    main.code.insert(second, host);
+    main.spans.insert(second, Span { start: 40, end: 41 });
+    main.registers += 1;
+    image
+}
+
+/// Elements that are held, each with one added, held as those of another tensor.
+fn add_one(kernels: &Elsewhere, call: &ResidentCall<'_>) -> Result<Operand, Stop> {
+    assert_eq!((call.function.as_str(), call.span), ("main", Span { start: 40, end: 41 }));
+    let [Operand::Tensor(x)] = call.args.as_slice() else { panic!("a tensor: {:?}", call.args) };
+    assert_eq!((x.dtype(), x.shape(), x.first_unwritten()), (DType::F32, &[3][..], None));
+    let mut made = call.blank(x.dtype(), x.shape())?;
+    let reading = x.reading()?;
+    let (from, _) = place(&reading).expect("it lies in a storage");
+    let mut held = kernels.held.lock().expect("no test panics here");
+    let bytes = held.get(&from).expect("a kernel wrote it").1.clone();
+    let read = |bytes: &[u8]| f32::from_ne_bytes(bytes.try_into().expect("four bytes"));
+    let added = bytes.chunks_exact(4).map(read).flat_map(|x| (x + 1.0).to_ne_bytes()).collect();
+    made.writing(|out| {
+        assert!(!out.is_written());
+        let (to, memory) = place(out).expect("it lies in a storage");
+        assert_ne!(to, from);
+        held.insert(to, (memory, added));
+    })?;
+    Ok(Operand::Tensor(made.filled("add_one")))
+}
+
+#[test]
+fn a_host_function_may_leave_tensors_where_kernels_hold_them() {
+    let kernels = Arc::new(Elsewhere::default());
+    let mut module = Module::new(with_host_function(), Box::new(Arc::clone(&kernels)));
+    let module = module.as_mut().expect("the program is valid");
+    let own = Arc::clone(&kernels);
+    module.register_resident("add_one", move |call| Some(add_one(&own, call)));
+    let result = call(module, "main", &[vector(&[1.0, -2.0, 3.0])]).expect("a value");
+    assert_eq!(elements(&result), [6.0, -6.0, 14.0]);
+    assert_eq!(kernels.settled.load(Ordering::Relaxed), 1, "the result alone comes back");
+}
+
+#[test]
+fn a_call_that_such_a_function_leaves_is_the_host_functions() {
+    let kernels = Arc::new(Elsewhere::default());
+    let mut module = Module::new(with_host_function(), Box::new(Arc::clone(&kernels)));
+    let module = module.as_mut().expect("the program is valid");
+    module.register_resident("add_one", |_| None);
+    module.register("add_one", |call| match call.args.as_slice() {
+        [Value::Tensor(x)] => {
+            let elements = x.to_f32().expect("f32");
+            Ok(vector(&elements.iter().map(|x| x + 2.0).collect::<Vec<f32>>()))
+        }
+        other => panic!("a tensor: {other:?}"),
+    });
+    let result = call(module, "main", &[vector(&[1.0, -2.0, 3.0])]).expect("a value");
+    assert_eq!(elements(&result), [8.0, -4.0, 16.0]);
+    assert_eq!(kernels.settled.load(Ordering::Relaxed), 2, "what the host function reads");
 }

@@ -42,16 +42,17 @@ pub(super) fn refuse(args: &RunArgs) -> Result<(), Failure> {
             false => Ok(()),
         };
     }
-    let refused = match args.backend {
-        Device::Wgpu => Some("runs on the processor or on devices of CUDA"),
-        Device::Cuda if args.mpi => Some(
-            "runs on the processor: devices of CUDA are for --ranks, where one process has them all",
-        ),
+    let instead = match args.backend {
+        Device::Wgpu => Some("give --backend cpu, --backend cuda, or none"),
+        Device::Cuda if args.mpi => {
+            Some("with --ranks one process runs each rank on a device of its own")
+        }
         Device::Interp | Device::Cpu | Device::Cuda => None,
     };
-    if let Some(refused) = refused {
+    if let Some(instead) = instead {
         let backend = args.backend.name();
-        return Err(Failure::usage(format!("{flag} {refused}, and not with --backend {backend}")));
+        let message = format!("{flag} does not run with --backend {backend}: {instead}");
+        return Err(Failure::usage(message));
     }
     if args.trace.is_some() {
         return Err(Failure::usage(format!("{flag} writes no trace")));
