@@ -188,7 +188,7 @@ impl<D: Linked> Resident<D> {
             Ok(parts) => {
                 let asked = self.ask(&mut job, &parts);
                 if let Err(error) = &asked {
-                    self.queue.direct(|device| Ok(device.fail(&error.to_string())))?;
+                    self.queue.device().fail(&error.to_string());
                 }
                 self.has(out);
                 asked.map(Ok)
@@ -211,7 +211,8 @@ impl<D: Linked> Resident<D> {
             Combined::Reduced(reduction) => {
                 // The library has no reductions of shards that differ in length.
                 let axis = of.movement.cut.and_then(|axis| of_x.dims.get(axis));
-                let alike = axis.is_none_or(|&dim| extent(dim) % of.group.size.max(1) == 0);
+                let alike =
+                    axis.is_none_or(|&dim| extent(dim).is_multiple_of(of.group.size.max(1)));
                 let is_ours = !alike || !is_any_order(dtype, reduction, of);
                 is_ours.then(|| self.fold(dtype, reduction)).transpose()?
             }

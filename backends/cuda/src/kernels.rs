@@ -241,10 +241,6 @@ impl<D: Linked> RankDevice for DeviceKernels<D> {
     }
 
     fn fail(&self, why: &str) {
-        // What was noted before is of no use to anybody.
-        let _ = self.resident().queue.direct(|device| {
-            device.fail(why);
-            Ok(())
-        });
+        self.resident().queue.device().fail(why);
     }
 }

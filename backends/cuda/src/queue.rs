@@ -128,6 +128,11 @@ impl<D: Device> Queue<D> {
         self.device.allocate(bytes)
     }
 
+    /// The device, whatever was asked of it.
+    pub(crate) fn device(&self) -> &D {
+        &self.device
+    }
+
     /// Has the device do what cannot be noted, behind all that was asked for.
     pub(crate) fn direct<R>(
         &mut self,

@@ -22,8 +22,11 @@ pub(crate) struct Clique {
     state: Mutex<State>,
     changed: Condvar,
     /// What was compiled for an architecture.
-    codes: Mutex<BTreeMap<(String, String), Arc<[u8]>>>,
+    codes: Mutex<Codes>,
 }
+
+/// By architecture and text.
+type Codes = BTreeMap<(String, String), Arc<[u8]>>;
 
 /// A group of ranks: the axis, and the first of them.
 type Key = (usize, usize);

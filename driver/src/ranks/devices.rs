@@ -286,7 +286,6 @@ impl Around {
         made.writing(|out| held.device.collective(&collective, (&x, out), meet))
             .map_err(stop_to_semantics)?
             .map_err(|error| of_device(&error))??;
-        drop(x);
         Ok(Held { tensor: made.filled(eval.row.name), is_new: true, ..held })
     }
 
