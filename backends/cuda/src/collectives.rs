@@ -21,7 +21,7 @@ const ALIGNED: usize = 256;
 /// What a rank takes part in.
 #[derive(Clone, Copy, Debug)]
 pub struct Collective {
-    /// The ranks.
+    /// The ranks that take part.
     pub group: Group,
     /// What becomes of what they pass.
     pub movement: Movement,

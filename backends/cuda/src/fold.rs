@@ -21,7 +21,7 @@ pub(crate) struct Fold {
     pub(crate) kernel: CudaKernel,
     /// Of its only launch.
     pub(crate) symbol: Arc<str>,
-    /// CUDA C++.
+    /// Its source, CUDA C++.
     pub(crate) text: String,
 }
 

@@ -85,9 +85,9 @@ pub enum Error {
     /// There are fewer devices than ranks.
     #[error("each of the {ranks} ranks needs a CUDA device of its own, and there are {devices}")]
     FewDevices {
-        /// Ranks.
+        /// Ranks of the run.
         ranks: usize,
-        /// Devices.
+        /// Devices of this machine.
         devices: usize,
     },
     /// A rank failed, and the others gave up.

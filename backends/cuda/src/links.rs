@@ -8,7 +8,7 @@ use relax_syntax::annotation::Reduction;
 /// The ranks along one axis of a mesh, as one of them sees them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Group {
-    /// The axis.
+    /// The axis of the mesh.
     pub axis: usize,
     /// The first of them, among all ranks.
     pub first: usize,
@@ -25,20 +25,20 @@ pub struct Group {
 pub enum Transfer {
     /// From an address to a rank.
     Send {
-        /// The rank.
+        /// The rank of the group that gets them.
         to: usize,
         /// Where they lie.
         address: u64,
-        /// How many.
+        /// Their number, at least 1.
         bytes: usize,
     },
     /// From a rank to an address.
     Receive {
-        /// The rank.
+        /// The rank of the group that sends them.
         from: usize,
         /// Where they go.
         address: u64,
-        /// How many.
+        /// Their number, at least 1.
         bytes: usize,
     },
 }
@@ -48,7 +48,7 @@ pub enum Transfer {
 pub struct Reduced {
     /// Of the elements.
     pub dtype: DType,
-    /// How.
+    /// Element by element, in any order.
     pub reduction: Reduction,
     /// Elements of the result.
     pub count: usize,

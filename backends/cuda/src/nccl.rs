@@ -21,7 +21,7 @@ const DONE: Code = 0;
 /// It goes on.
 const IN_PROGRESS: Code = 7;
 
-/// A communicator.
+/// A communicator: `ncclComm_t`.
 pub(crate) type Handle = *mut c_void;
 
 /// By which the ranks of a communicator find each other.

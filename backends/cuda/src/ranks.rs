@@ -16,7 +16,7 @@ use std::time::Duration;
 /// How long a rank that waits looks away at most.
 const PAUSE: Duration = Duration::from_micros(200);
 
-/// All ranks.
+/// What all ranks of a run share.
 pub(crate) struct Clique {
     nccl: Nccl,
     state: Mutex<State>,

@@ -24,7 +24,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub struct LoadedRank {
     /// With kernels that the device runs.
     pub module: Module,
-    /// The device.
+    /// The device of this rank.
     pub device: Arc<dyn RankDevice>,
     /// Whether sums of floats keep the order of the ranks.
     pub numerics: Numerics,
@@ -154,7 +154,7 @@ impl Held<'_> {
         made.writing(|out| self.device.rows(&x, out, from))
             .map_err(stop_to_semantics)?
             .map_err(|error| of_device(&error))?;
-        Ok(Self { tensor: made.filled("spmd.own_shard"), is_new: true, ..self.clone() })
+        Ok(Self { tensor: made.filled("a copy"), is_new: true, ..self.clone() })
     }
 
     /// The same elements in memory of their own: a plan of memory has that of the operand for others.

@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// What a [`ResidentFunction`] is called with.
 #[derive(Debug)]
 pub struct ResidentCall<'r> {
-    /// In order.
+    /// Positional arguments, in order.
     pub args: Vec<Operand>,
     /// Those that are passed by name.
     pub keywords: Vec<(String, Operand)>,
@@ -37,7 +37,7 @@ pub type ResidentFunction =
 /// A value that such a function takes or gives.
 #[derive(Clone, Debug)]
 pub enum Operand {
-    /// No tensor.
+    /// A value that is no tensor.
     Value(Value),
     /// A tensor, wherever kernels hold it.
     Tensor(Resident),
@@ -74,7 +74,7 @@ impl Resident {
         self.0.signature().0
     }
 
-    /// The extents.
+    /// The extents, outermost first.
     #[must_use]
     pub fn shape(&self) -> &[i64] {
         self.0.signature().1
