@@ -1,7 +1,8 @@
 //! All ranks of a mesh in one process: each runs the same function on its own shards, in a thread of its own, and waits
 //! at collectives for the ranks of its group.
 //!
-//! A rank sees what another one has by a collective only. A collective ends when every rank of the group has called it;
+//! A rank sees what another one has by a collective only. A collective ends when every rank of the group has called it, a send when
+//! the sender and the receiver have;
 //! all get what the ranks passed, in the order of the ranks, so results do not depend on timing. Where the ranks of a
 //! group call different collectives, or the last rank that could still call one has ended or waits, those that wait trap.
 

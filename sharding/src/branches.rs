@@ -103,7 +103,7 @@ impl Propagation<'_> {
             is_legal(layout)
                 && layout.iter().all(|placement| match placement {
                     Placement::Sharded(axis) => *axis < rank,
-                    Placement::Replicated => true,
+                    Placement::Replicated | Placement::Only(_) => true,
                     // A value that is a term in one branch only is none.
                     Placement::Partial(_) => false,
                 })

@@ -9,6 +9,7 @@ use relax_syntax::ir::{Atom, Module};
 use relax_theorems::placement::blocks::{names, on_shards};
 use relax_theorems::placement::calls::Site;
 use relax_theorems::placement::{Strategy, candidates};
+use std::collections::BTreeSet;
 
 /// A layout of each operand and of the results under which a call on shards is the shard of the call.
 #[derive(Clone)]
@@ -17,10 +18,22 @@ pub(crate) struct Choice {
     pub(crate) result: Layout,
 }
 
-/// Every choice whose placements are proved for all dims.
+impl Choice {
+    /// With a placement of each operand, and of the result, along one more axis.
+    fn with(&self, placement: &dyn Fn(Option<usize>) -> Placement) -> Self {
+        let mut own = self.clone();
+        for (at, layout) in own.operands.iter_mut().enumerate() {
+            layout.push(placement(Some(at)));
+        }
+        own.result.push(placement(None));
+        own
+    }
+}
+
+/// Every choice whose placements are proved for all dims, and those by which one of the workers of `stages` alone computes the call.
 pub(crate) fn choices(
     site: &Site,
-    axes: &Axes,
+    (axes, stages): (&Axes, &BTreeSet<(usize, usize)>),
     module: &Module,
     facts: &mut dyn Facts,
 ) -> Vec<Choice> {
@@ -36,14 +49,16 @@ pub(crate) fn choices(
                 let Some(local) = on_shards(&call, &strategy, along, module, facts) else {
                     continue;
                 };
-                let mut choice = choice.clone();
-                for (layout, placement) in choice.operands.iter_mut().zip(&strategy.operands) {
-                    layout.push(*placement);
-                }
-                choice.result.push(strategy.result);
+                let choice = choice.with(&|operand| match operand {
+                    Some(operand) => strategy.operands[operand],
+                    None => strategy.result,
+                });
                 if choice.operands.iter().chain([&choice.result]).all(|layout| is_legal(layout)) {
                     next.push((choice, local));
                 }
+            }
+            for (_, stage) in stages.iter().filter(|(own, _)| *own == axis) {
+                next.push((choice.with(&|_| Placement::Only(*stage)), call.clone()));
             }
         }
         found = next;

@@ -3,7 +3,7 @@
 use relax_semantics::check::mesh_extents;
 use relax_semantics::ranks::{MOST_RANKS, Mesh};
 use relax_syntax::Name;
-use relax_syntax::annotation::{Annotation, Placement, shard_extent};
+use relax_syntax::annotation::{Annotation, Placement, shard_extent, stage_extent};
 use relax_syntax::dim::Dim;
 use relax_syntax::facts::{Claim, Facts, Relation};
 use relax_syntax::ir::Module;
@@ -132,6 +132,12 @@ impl Axes {
                 dims[*at] = shard_extent(&dims[*at], &self.workers[axis], &self.rank(axis));
             }
         }
+        let Some(first) = dims.first_mut() else { return dims };
+        for (axis, placement) in layout.iter().enumerate() {
+            if let Placement::Only(stage) = placement {
+                *first = stage_extent(first, *stage, &self.workers[axis], &self.rank(axis));
+            }
+        }
         dims
     }
 
@@ -149,6 +155,24 @@ impl Axes {
             _ => self.replicated(),
         }
     }
+}
+
+/// The stages of a layout: axes of the mesh, each with the worker that alone has the tensor.
+pub(crate) fn stages(layout: &[Placement]) -> Vec<(usize, usize)> {
+    let stage = |(axis, own): (usize, &Placement)| match own {
+        Placement::Only(stage) => Some((axis, *stage)),
+        _ => None,
+    };
+    layout.iter().enumerate().filter_map(stage).collect()
+}
+
+/// The layout on the workers that have the tensor: along the axes of its stages each has it whole.
+pub(crate) fn within_stages(layout: &[Placement]) -> Layout {
+    let own = |own: &Placement| match own {
+        Placement::Only(_) => Placement::Replicated,
+        other => *other,
+    };
+    layout.iter().map(own).collect()
 }
 
 fn commas(items: &[impl ToString]) -> String {

@@ -18,6 +18,7 @@ pub mod propagate;
 mod rewritten;
 pub mod run;
 pub mod signature;
+mod stages;
 mod steps;
 pub mod tensor;
 pub mod versions;

@@ -4,11 +4,12 @@
 //! the global function, which the extents of shards do not tell. Parameters and results are local tensors.
 
 use crate::calls::localized;
-use crate::layout::{Axes, Layout};
+use crate::layout::{Axes, Layout, within_stages};
 use crate::movement::{Collective, Movement};
 use crate::plan::completed;
 use crate::propagate::{Plan, Step};
 use crate::rewritten::{self, Names, body, bound, rewritten};
+use crate::stages::Stage;
 use relax_syntax::Name;
 use relax_syntax::annotation::{Annotation, Extents, TensorType};
 use relax_syntax::dim::Dim;
@@ -41,7 +42,8 @@ pub fn lower(module: &Module, function: &Function, plan: &Plan, facts: &mut dyn 
     facts.push();
     assume_declared(function, facts);
     plan.axes.assume(facts);
-    plan.steps.iter().for_each(|step| builder.step(step, facts));
+    let returned = plan.results.iter().map(|(var, _)| *var).collect();
+    builder.steps(&plan.steps, &returned, facts);
     facts.pop();
     let Builder { vars, dims, bindings, names, .. } = builder;
     let lambda = Lambda {
@@ -61,15 +63,17 @@ pub fn global_dims(function: &Function) -> Vec<Name> {
     function.dims.iter().filter(|dim| dim.in_signature).map(|dim| dim.name.clone()).collect()
 }
 
-struct Builder<'a> {
-    function: &'a Function,
-    axes: &'a Axes,
+pub(crate) struct Builder<'a> {
+    pub(crate) function: &'a Function,
+    pub(crate) axes: &'a Axes,
     vars: Vec<VarInfo>,
     dims: Vec<DimVar>,
-    bindings: Vec<Binding>,
+    pub(crate) bindings: Vec<Binding>,
     /// Values of the function, in each layout that they have.
-    names: Names,
+    pub(crate) names: Names,
     taken: BTreeSet<Name>,
+    /// What the workers of a stage do, while it is written.
+    pub(crate) stage: Option<Stage>,
 }
 
 impl<'a> Builder<'a> {
@@ -90,7 +94,7 @@ impl<'a> Builder<'a> {
         dims.extend(function.dims.iter().cloned());
         let taken = dims.iter().map(|dim| dim.name.clone()).collect();
         let (vars, bindings, names) = (Vec::new(), Vec::new(), Names::new());
-        Self { function, axes, vars, dims, bindings, names, taken }
+        Self { function, axes, vars, dims, bindings, names, taken, stage: None }
     }
 
     fn world(&mut self) -> VarId {
@@ -117,13 +121,17 @@ impl<'a> Builder<'a> {
         VarId(u32::try_from(self.vars.len() - 1).unwrap_or(u32::MAX))
     }
 
-    fn bind(&mut self, name: &str, expr: Expr, span: Span) -> VarId {
+    pub(crate) fn bind(&mut self, name: &str, expr: Expr, span: Span) -> VarId {
         let var = self.add(name, None, span);
         self.bindings.push(Binding { var, expr });
         var
     }
 
-    fn annotation(&self, annotation: &Annotation, layout: Option<&Layout>) -> Annotation {
+    pub(crate) fn annotation(
+        &self,
+        annotation: &Annotation,
+        layout: Option<&Layout>,
+    ) -> Annotation {
         match (tensor(annotation), layout) {
             (Some((dims, dtype)), Some(layout)) => Annotation::Tensor(TensorType {
                 extents: Extents::Known(self.axes.local(&dims, layout)),
@@ -133,20 +141,10 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn step(&mut self, step: &Step, facts: &mut dyn Facts) {
+    /// A binding, or a branch.
+    pub(crate) fn step(&mut self, step: &Step, facts: &mut dyn Facts) {
         match step {
-            Step::Same { var, of, layout } => {
-                let own = self.names[&(*of, layout.clone())];
-                self.names.insert((*var, layout.clone()), own);
-            }
-            Step::Move { var, from, movements, .. } => {
-                let mut now = self.names[&(*var, from.clone())];
-                for movement in movements {
-                    now = self.movement(*var, now, movement);
-                }
-                let to = movements.last().map_or(from, |last| &last.after).clone();
-                self.names.insert((*var, to), now);
-            }
+            Step::Same { .. } | Step::Move { .. } => {}
             Step::If { var, condition, layout, branches } => {
                 let replicated = (*condition, self.axes.replicated());
                 let whole = self.names.get(&replicated);
@@ -156,7 +154,7 @@ impl<'a> Builder<'a> {
                     matches!(self.function.var(*var).annotation, Some(Annotation::Tuple(_)));
                 let [then, otherwise] = branches.each_ref().map(|branch| {
                     let (outer, names) = (std::mem::take(&mut self.bindings), self.names.clone());
-                    branch.steps.iter().for_each(|step| self.step(step, facts));
+                    self.steps(&branch.steps, &branch.results.iter().copied().collect(), facts);
                     let bindings = std::mem::replace(&mut self.bindings, outer);
                     let names = std::mem::replace(&mut self.names, names);
                     rewritten::branch(branch, layout, is_tuple, &names, bindings)
@@ -176,16 +174,21 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn movement(&mut self, var: VarId, now: VarId, movement: &Movement) -> VarId {
+    pub(crate) fn movement(&mut self, var: VarId, now: VarId, movement: &Movement) -> VarId {
         let info = self.function.var(var);
         let (dims, _) =
             info.annotation.as_ref().and_then(tensor).expect("invariant: a tensor is moved");
         let integer = |value: usize| Atom::Dim(Dim::Int(i64::try_from(value).unwrap_or(i64::MAX)));
         let text = |text: &str| Atom::Str(text.into());
+        // A scalar has no rows, and is one element.
+        let rows = || {
+            let own = self.axes.local(&dims, &within_stages(&movement.after));
+            Atom::Dim(own.first().cloned().unwrap_or(Dim::Int(1)))
+        };
         let (axis, workers) = (movement.mesh_dim, &self.axes.workers[movement.mesh_dim]);
         let own = [Atom::Dim(workers.clone()), Atom::Dim(self.axes.rank(axis))];
         let mut args = vec![Atom::Var(now)];
-        if !matches!(movement.collective, Collective::OwnShard(_)) {
+        if !matches!(movement.collective, Collective::OwnShard(_) | Collective::Only(_)) {
             args.extend([Atom::Str(self.axes.mesh.clone()), integer(axis)]);
         }
         args.extend(own);
@@ -198,7 +201,9 @@ impl<'a> Builder<'a> {
             Collective::AllToAll { from, to } => {
                 args.extend([integer(to), integer(from), Atom::Dim(dims[from].clone())]);
             }
-            Collective::OwnShard(at) => args.push(integer(at)),
+            Collective::OwnShard(at) | Collective::Only(at) => args.push(integer(at)),
+            Collective::Send { from, to } => args.extend([integer(from), integer(to), rows()]),
+            Collective::Broadcast(from) => args.extend([integer(from), rows()]),
         }
         let callee = Callee::Operator(movement.collective.name().into());
         self.bind(&info.name.clone(), Expr::Call { callee, args, attrs: Vec::new() }, info.span)
@@ -217,9 +222,10 @@ impl<'a> Builder<'a> {
             None => None,
         };
         let dims = dims.map(|(dims, _)| dims).unwrap_or_default();
+        let layout_of_dims = &within_stages(layout);
         rewritten(expr, (operands, layout), &self.names, &mut |param, atom| {
             if is_shape(param.kind) {
-                localized(atom, &dims, layout, self.axes, facts)
+                localized(atom, &dims, layout_of_dims, self.axes, facts)
             } else {
                 atom.clone()
             }

@@ -36,6 +36,17 @@ pub enum Collective {
     },
     /// A rank keeps its shard of what it has whole.
     OwnShard(usize),
+    /// One rank keeps what every rank has.
+    Only(usize),
+    /// What one rank has becomes what another one has.
+    Send {
+        /// The rank that has it before.
+        from: usize,
+        /// The rank that has it after.
+        to: usize,
+    },
+    /// What one rank has becomes what every rank has.
+    Broadcast(usize),
 }
 
 impl Collective {
@@ -48,6 +59,9 @@ impl Collective {
             Collective::ReduceScatter(..) => "spmd.reduce_scatter",
             Collective::AllToAll { .. } => "spmd.all_to_all",
             Collective::OwnShard(_) => "spmd.own_shard",
+            Collective::Only(_) => "spmd.only",
+            Collective::Send { .. } => "spmd.send",
+            Collective::Broadcast(_) => "spmd.broadcast",
         }
     }
 }
@@ -90,6 +104,15 @@ pub fn movements(
                 (Placement::Replicated, Placement::Sharded(axis)) if free(axis) => {
                     (Collective::OwnShard(axis), Placement::Sharded(axis))
                 }
+                (Placement::Replicated, Placement::Only(stage)) => {
+                    (Collective::Only(stage), Placement::Only(stage))
+                }
+                (Placement::Only(from), Placement::Only(to)) => {
+                    (Collective::Send { from, to }, Placement::Only(to))
+                }
+                (Placement::Only(stage), _) => {
+                    (Collective::Broadcast(stage), Placement::Replicated)
+                }
                 (Placement::Replicated, _) => continue,
             };
             let bytes = bytes((dims, dtype), &now, mesh_dim, collective, axes);
@@ -98,6 +121,12 @@ pub fn movements(
         }
     }
     None
+}
+
+/// The axes of the mesh along which all workers have the same elements.
+pub(crate) fn copies(layout: &[Placement]) -> impl Iterator<Item = usize> {
+    let is_copy = |own: &Placement| matches!(own, Placement::Replicated | Placement::Partial(_));
+    layout.iter().enumerate().filter(move |(_, own)| is_copy(own)).map(|(at, _)| at)
 }
 
 /// Bytes that all ranks send together. Ragged shards count exactly, but for an exchange, which is rounded down.
@@ -109,15 +138,16 @@ fn bytes(
     axes: &Axes,
 ) -> Dim {
     // Groups that hold the same elements each move them.
-    let copies = now
-        .iter()
-        .enumerate()
-        .filter(|(at, placement)| *at != mesh_dim && !matches!(placement, Placement::Sharded(_)));
+    let copies = copies(now).filter(|at| *at != mesh_dim);
     let others = Dim::op(DimOp::Sub, axes.workers[mesh_dim].clone(), Dim::Int(1));
     let size = i64::try_from(dtype.size()).unwrap_or(i64::MAX);
     // Literal factors are one, in front.
+    let others = match collective {
+        Collective::Send { .. } => Dim::Int(1),
+        _ => others,
+    };
     let factors: Vec<Dim> =
-        copies.map(|(at, _)| axes.workers[at].clone()).chain([others, Dim::Int(size)]).collect();
+        copies.map(|at| axes.workers[at].clone()).chain([others, Dim::Int(size)]).collect();
     let times = |factor: i64| {
         let literals = factors.iter().filter_map(Dim::as_int);
         let literal = literals.fold(factor, i64::saturating_mul);
@@ -128,11 +158,14 @@ fn bytes(
         }
     };
     match collective {
-        Collective::AllGather(_) | Collective::ReduceScatter(..) => times(1),
+        Collective::AllGather(_)
+        | Collective::ReduceScatter(..)
+        | Collective::Send { .. }
+        | Collective::Broadcast(_) => times(1),
         Collective::AllReduce(_) => times(2),
         Collective::AllToAll { .. } => {
             Dim::op(DimOp::FloorDiv, times(1), axes.workers[mesh_dim].clone())
         }
-        Collective::OwnShard(_) => Dim::Int(0),
+        Collective::OwnShard(_) | Collective::Only(_) => Dim::Int(0),
     }
 }

@@ -1,6 +1,6 @@
 //! What a function says of its layouts: the mesh, the calls that ask for a layout, and what is supported.
 
-use crate::layout::{Axes, Layout, declared_meshes};
+use crate::layout::{Axes, Layout, declared_meshes, stages};
 use crate::propagate::{SAMPLE, SAMPLE_WORKERS, refused};
 use relax_semantics::ops::{lookup, passed, says_layout};
 use relax_syntax::Name;
@@ -8,7 +8,7 @@ use relax_syntax::annotation::Annotation;
 use relax_syntax::diagnostic::Diagnostic;
 use relax_syntax::ir::{Atom, Binding, Body, Callee, Expr, Function, Module};
 use relax_syntax::resolve::annotation::placements_of_text;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The mesh that a function names: one, in annotations and calls.
 pub(crate) fn mesh_of(module: &Module, function: &Function) -> Result<Name, Diagnostic> {
@@ -40,6 +40,23 @@ pub(crate) fn mesh_of(module: &Module, function: &Function) -> Result<Name, Diag
             format!("it uses the meshes {}; one is supported", meshes.join(" and ")),
         )),
     }
+}
+
+/// The stages that a function names: axes of the mesh, each with a worker.
+pub(crate) fn named_stages(function: &Function) -> BTreeSet<(usize, usize)> {
+    let mut found = BTreeSet::new();
+    let annotations = function.vars.iter().filter_map(|var| var.annotation.as_ref());
+    for annotation in annotations.chain(&function.lambda.result) {
+        annotation.visit(&mut |part| {
+            if let Annotation::DTensor(distributed) = part {
+                found.extend(stages(&distributed.placements));
+            }
+        });
+    }
+    visit_bindings(function, &mut |binding| {
+        found.extend(laid(&binding.expr).iter().flat_map(|(_, _, layout)| stages(layout)));
+    });
+    found
 }
 
 /// `redistribute` and `annotate_sharding`: the operand, the mesh and the placements.

@@ -8,11 +8,11 @@
 use crate::beam::{State, best};
 use crate::branches::{of_branches, used_in};
 use crate::calls::{Choice, choices};
-use crate::layout::{Axes, Layout, text};
-use crate::movement::{Collective, Movement, movements};
+use crate::layout::{Axes, Layout, stages, text};
+use crate::movement::{Collective, Movement, copies, movements};
 use crate::plan::completed;
 pub use crate::plan::{Branch, Plan, Step};
-use crate::program::{laid, mesh_of, samples, unsupported};
+use crate::program::{laid, mesh_of, named_stages, samples, unsupported};
 use relax_semantics::check::codes;
 use relax_semantics::ops::{Operator, is_of_ranks, lookup};
 use relax_syntax::Name;
@@ -69,8 +69,9 @@ pub(crate) fn planned(
     axes.assume(facts);
     let samples = samples(function, &axes, sizes);
     let is_truncated = Cell::new(false);
+    let stages = named_stages(function);
     let propagation =
-        Propagation { module, function, axes: &axes, samples: &samples, known, is_truncated };
+        Propagation { module, function, axes: &axes, stages, samples: &samples, known, is_truncated };
     let planned = propagation.run(facts);
     let is_truncated = propagation.is_truncated.get();
     facts.pop();
@@ -87,6 +88,30 @@ pub(crate) fn planned(
     })
 }
 
+/// Whether a tensor in one layout can be used where another one is wanted: what every worker has, one alone has too.
+fn serves(own: &[Placement], wanted: &[Placement]) -> bool {
+    own.len() == wanted.len()
+        && own.iter().zip(wanted).all(|(own, wanted)| {
+            let is_whole = *own == Placement::Replicated && matches!(wanted, Placement::Only(_));
+            own == wanted || is_whole
+        })
+}
+
+/// The layout in which a value can be used as it lies.
+fn at_stages(state: &State, var: VarId, wanted: &Layout) -> Option<Layout> {
+    let have = state.have.get(&var)?;
+    let exact = have.iter().find(|own| *own == wanted);
+    exact.or_else(|| have.iter().find(|own| serves(own, wanted))).cloned()
+}
+
+/// Whether each stage of a result has some operand of the call: elsewhere there is no reason to compute it on one worker.
+fn has_stages(state: &State, site: &Site, result: &Layout) -> bool {
+    stages(result).into_iter().all(|(axis, stage)| {
+        let mut have = site.vars.iter().flatten().filter_map(|var| state.have.get(var)).flatten();
+        have.any(|own| own[axis] == Placement::Only(stage))
+    })
+}
+
 pub(crate) fn refused(span: Span, message: impl Into<String>) -> Diagnostic {
     Diagnostic::error(codes::SHARDING, span, message)
 }
@@ -95,6 +120,8 @@ pub(crate) struct Propagation<'a> {
     module: &'a Module,
     pub(crate) function: &'a Function,
     pub(crate) axes: &'a Axes,
+    /// The stages that the function names: no other worker is chosen to compute something alone.
+    stages: BTreeSet<(usize, usize)>,
     samples: &'a BTreeMap<Name, i64>,
     known: &'a Known,
     /// Whether states were left out.
@@ -336,7 +363,8 @@ impl Propagation<'_> {
         let site = Site::of(row, passed, &result, &annotation).map_err(unsupported)?;
         let known = self.known.borrow().get(&var).cloned();
         let choices = known.unwrap_or_else(|| {
-            let found: Arc<[Choice]> = choices(&site, self.axes, self.module, facts).into();
+            let all = choices(&site, (self.axes, &self.stages), self.module, facts);
+            let found: Arc<[Choice]> = all.into();
             self.known.borrow_mut().insert(var, Arc::clone(&found));
             found
         });
@@ -367,35 +395,38 @@ impl Propagation<'_> {
         choice: &Choice,
         name: &str,
     ) -> Option<State> {
+        if !has_stages(state, site, &choice.result) {
+            return None;
+        }
         let mut state = state.clone();
         let span = self.function.var(var).span;
+        let mut operands = Vec::new();
         for (operand, layout) in site.vars.iter().zip(&choice.operands) {
-            match operand {
-                Some(operand) => self.ensure(&mut state, *operand, layout, (span, name))?,
-                None if *layout == self.axes.replicated() => {}
-                None => return None,
-            }
+            let own = match operand {
+                Some(operand) => at_stages(&state, *operand, layout),
+                None => Some(self.axes.replicated()).filter(|own| serves(own, layout)),
+            };
+            operands.push(match (own, operand) {
+                (Some(own), _) => own,
+                (None, Some(operand)) => {
+                    self.ensure(&mut state, *operand, layout, (span, name))?;
+                    layout.clone()
+                }
+                (None, None) => return None,
+            });
         }
         for (dims, _) in &site.call.results {
             state.work += self.elements(dims, &choice.result);
         }
-        state.steps.push(Step::Bind {
-            var,
-            operands: choice.operands.clone(),
-            layout: choice.result.clone(),
-        });
+        state.steps.push(Step::Bind { var, operands, layout: choice.result.clone() });
         state.have.insert(var, vec![choice.result.clone()]);
         Some(state)
     }
 
     /// Elements of a tensor that all ranks hold together.
     fn elements(&self, dims: &[Dim], layout: &[Placement]) -> i128 {
-        let copies = layout
-            .iter()
-            .enumerate()
-            .filter(|(_, placement)| !matches!(placement, Placement::Sharded(_)));
         let copies: i128 =
-            copies.map(|(axis, _)| self.at_sample(&self.axes.workers[axis])).product();
+            copies(layout).map(|axis| self.at_sample(&self.axes.workers[axis])).product();
         copies.saturating_mul(self.at_sample(&Dim::product(dims)))
     }
 

@@ -53,7 +53,7 @@ pub(crate) fn branch(
     Body { blocks: blocks(bindings), result }
 }
 
-fn blocks(bindings: Vec<Binding>) -> Vec<Block> {
+pub(crate) fn blocks(bindings: Vec<Binding>) -> Vec<Block> {
     match bindings.is_empty() {
         true => Vec::new(),
         false => vec![Block { kind: BlockKind::Plain, bindings }],

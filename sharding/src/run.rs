@@ -1,11 +1,11 @@
 //! Runs of the local program by all ranks in one process, on global tensors: arguments are cut into shards, and results
 //! are put together. Copies that differ between ranks stop the run.
 
-use crate::layout::Layout;
+use crate::layout::{Layout, stages};
 use crate::lower::global_dims;
 use crate::signature::Layouts;
 use relax_semantics::interp::Options;
-use relax_semantics::ops::{Limits, apply, lookup, own_rows};
+use relax_semantics::ops::{Limits, apply, lookup, own_rows, without_rows};
 use relax_semantics::ranks::{self, Mesh, RanRank, cause};
 use relax_semantics::stop::Stop;
 use relax_semantics::tensor::Tensor;
@@ -183,6 +183,7 @@ fn global_values(
         );
         return Err(Stop::trap("boundary/arguments", message));
     }
+    demand_stages(layouts, mesh)?;
     let axes = layouts.axes.workers.iter().zip(&mesh.extents);
     let of_mesh = axes.filter(|(own, _)| own.as_int().is_none());
     let of_mesh = of_mesh.map(|(_, extent)| Ok(number(*extent)));
@@ -192,6 +193,22 @@ fn global_values(
         values.get(&name).copied().ok_or_else(unbound)
     };
     of_mesh.chain(global_dims(function).into_iter().map(value)).collect()
+}
+
+/// Demands of parameters and results that the mesh has the worker that alone has them.
+fn demand_stages(layouts: &Layouts, mesh: &Mesh) -> Result<(), Stop> {
+    let params = layouts.params.iter().flatten();
+    for (axis, stage) in params.chain(&layouts.results).flat_map(|layout| stages(layout)) {
+        let extent = mesh.extents[axis];
+        if stage >= extent {
+            let message = format!(
+                "`O[{stage}]` names a worker that axis {axis} of \"{}\" does not have: it has {extent}",
+                mesh.name
+            );
+            return Err(Stop::trap("boundary/stage", message));
+        }
+    }
+    Ok(())
 }
 
 /// The arguments of one rank.
@@ -235,7 +252,15 @@ fn part(
 ) -> Result<Vec<Range<usize>>, Stop> {
     let mut part: Vec<Range<usize>> = shape.iter().map(|&extent| 0..extent).collect();
     for (axis, placement) in layout.iter().enumerate() {
-        let Placement::Sharded(cut) = placement else { continue };
+        let cut = match placement {
+            Placement::Sharded(cut) => cut,
+            Placement::Only(stage) if *stage != at[axis] => {
+                // A scalar has no rows.
+                part.iter_mut().take(1).for_each(|rows| *rows = 0..0);
+                continue;
+            }
+            _ => continue,
+        };
         let Some(own) = part.get_mut(*cut) else { return Err(no_axis(*cut)) };
         let extent = number(own.len());
         let (begin, rows) = own_rows(extent, (mesh.extents[axis], at[axis]));
@@ -257,7 +282,14 @@ fn no_axis(cut: usize) -> Stop {
 fn shard(tensor: &Tensor, layout: &Layout, at: &[usize], mesh: &Mesh) -> Result<Tensor, Stop> {
     let mut tensor = tensor.clone();
     for (axis, placement) in layout.iter().enumerate() {
-        let Placement::Sharded(cut) = placement else { continue };
+        let cut = match placement {
+            Placement::Sharded(cut) => cut,
+            Placement::Only(stage) if *stage != at[axis] => {
+                tensor = without_rows(&tensor)?;
+                continue;
+            }
+            _ => continue,
+        };
         if *cut >= tensor.rank() {
             return Err(no_axis(*cut));
         }
@@ -330,6 +362,19 @@ fn together(
                 "concat",
                 vec![Value::Tuple(parts.into_iter().map(Value::Tensor).collect()), axis],
             )
+        }
+        Placement::Only(stage) => {
+            let has_rows = |(rank, part): (usize, &Tensor)| {
+                rank != *stage && part.shape().first().is_some_and(|rows| *rows > 0)
+            };
+            if let Some(rank) = parts.iter().enumerate().position(has_rows) {
+                let message = format!(
+                    "a result that rank {stage} of axis {axis} alone has has rows on rank {rank}"
+                );
+                return Err(Stop::trap("ranks/shard", message));
+            }
+            let own = parts.into_iter().nth(*stage);
+            Ok(own.expect("invariant: the mesh has the worker of each stage"))
         }
         _ => match parts.iter().position(|part| !part.same_as(&parts[0])) {
             Some(rank) => {

@@ -82,6 +82,8 @@ pub enum Placement {
     Replicated,
     /// `P(sum)`: a term each; the tensor is the reduction of all.
     Partial(Reduction),
+    /// `O[k]`: the worker with coordinate `k` alone has it, as a stage of a pipeline.
+    Only(usize),
 }
 
 /// How the terms of a partial tensor are combined.
@@ -109,7 +111,7 @@ impl Reduction {
 }
 
 impl Placement {
-    /// Reads `R`, `S[0]` or `P(sum)`.
+    /// Reads `R`, `S[0]`, `P(sum)` or `O[1]`.
     #[must_use]
     pub fn parse(text: &str) -> Option<Placement> {
         let inside =
@@ -121,9 +123,14 @@ impl Placement {
             let named = Reduction::ALL.into_iter().find(|reduction| reduction.name() == name);
             return named.map(Placement::Partial);
         }
-        let axis = inside("S[", ']')?;
-        let is_number = !axis.is_empty() && axis.bytes().all(|byte| byte.is_ascii_digit());
-        axis.parse().ok().filter(|_| is_number).map(Placement::Sharded)
+        let number = |digits: &str| {
+            let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+            digits.parse().ok().filter(|_| is_number)
+        };
+        if let Some(stage) = inside("O[", ']') {
+            return number(stage).map(Placement::Only);
+        }
+        number(inside("S[", ']')?).map(Placement::Sharded)
     }
 }
 
@@ -143,6 +150,24 @@ pub fn shard_extent(extent: &Dim, workers: &Dim, rank: &Dim) -> Dim {
     let before = Dim::op(DimOp::Mul, rank.clone(), block.clone());
     let rest = Dim::op(DimOp::Sub, extent.clone(), before);
     Dim::op(DimOp::Min, Dim::op(DimOp::Max, rest, Dim::Int(0)), block)
+}
+
+/// The first extent that worker `rank` has of a tensor that worker `stage` alone has: `extent` there, 0 elsewhere.
+#[must_use]
+pub fn stage_extent(extent: &Dim, stage: usize, workers: &Dim, rank: &Dim) -> Dim {
+    let stage = Dim::Int(i64::try_from(stage).unwrap_or(i64::MAX));
+    if workers.as_int() == Some(1) && stage == Dim::Int(0) {
+        return extent.clone();
+    }
+    let distance = match stage {
+        Dim::Int(0) => rank.clone(),
+        _ => {
+            let above = Dim::op(DimOp::Sub, rank.clone(), stage.clone());
+            Dim::op(DimOp::Max, above, Dim::op(DimOp::Sub, stage, rank.clone()))
+        }
+    };
+    let near = Dim::op(DimOp::Sub, Dim::Int(1), distance);
+    Dim::op(DimOp::Mul, extent.clone(), Dim::op(DimOp::Max, near, Dim::Int(0)))
 }
 
 impl Extents {
@@ -395,6 +420,7 @@ impl fmt::Display for Placement {
             Placement::Sharded(axis) => write!(f, "S[{axis}]"),
             Placement::Replicated => f.write_str("R"),
             Placement::Partial(reduction) => write!(f, "P({})", reduction.name()),
+            Placement::Only(stage) => write!(f, "O[{stage}]"),
         }
     }
 }

@@ -17,7 +17,7 @@ use movement::Collective;
 use patience::{Awaited, Patience};
 use relax_reference::{to_machine, to_semantics};
 use relax_runtime as machine;
-use relax_semantics::ops::Described;
+use relax_semantics::ops::{Combined, Described};
 use relax_semantics::ranks::{Alike, Exchange, Mesh, Peers, Place, RanRank, Table};
 use relax_semantics::stop::Stop;
 use relax_semantics::tensor::Tensor;
@@ -319,12 +319,14 @@ impl Processes {
             state.table.take(me)
         })?;
         alike(&parts)?;
-        let group = state.mesh.group(me, mesh_dim);
+        let along = state.mesh.group(me, mesh_dim);
+        let members = movement.members(workers);
+        let group: Vec<usize> = members.iter().map(|&at| along[at]).collect();
         let mut patience = self.patience();
         let mut collective = Collective {
             transport: &*self.transport,
             group: &group,
-            at: rank,
+            at: members.iter().position(|&at| at == rank).unwrap_or(0),
             parts: &parts,
             counts: &mut state.counts,
             idle: &mut |missing| {
@@ -334,7 +336,13 @@ impl Processes {
                 patience.pause();
             },
         };
-        collective.result(movement, &tensor)
+        match movement.combined {
+            Combined::Sent { source, target } => {
+                let source = members.iter().position(|&at| at == source).unwrap_or(0);
+                collective.sent(source, target.is_some(), &tensor)
+            }
+            _ => collective.result(movement, &tensor),
+        }
     }
 }
 

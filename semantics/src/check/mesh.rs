@@ -217,7 +217,18 @@ impl Checker<'_> {
                 );
                 self.report(place.clone(), message, None);
             }
-            Ok(_) => {}
+            Ok(extents) => {
+                for (at, (placement, extent)) in placements.iter().zip(&extents).enumerate() {
+                    if let (Placement::Only(stage), Some(extent)) = (placement, extent.as_int())
+                        && i64::try_from(*stage).is_ok_and(|stage| stage >= extent)
+                    {
+                        let message = format!(
+                            "`{placement}` names a worker that axis {at} of the mesh \"{mesh}\" does not have: it has {extent}"
+                        );
+                        self.report(place.clone(), message, None);
+                    }
+                }
+            }
         }
     }
 

@@ -66,7 +66,7 @@ impl<T: Clone> Table<T> {
         exchange: Exchange<T>,
         place: &Place,
     ) -> Result<(), Stop> {
-        let Exchange { what, mesh, mesh_dim, workers, rank, tensor, .. } = exchange;
+        let Exchange { what, mesh, mesh_dim, workers, rank, movement, tensor } = exchange;
         let own = &self.mesh;
         let fits = own.name == mesh
             && own.extents.get(mesh_dim) == Some(&workers)
@@ -79,7 +79,8 @@ impl<T: Clone> Table<T> {
             );
             return Err(Stop::trap("ranks/mesh", message));
         }
-        let group = own.group(worker, mesh_dim);
+        let along = own.group(worker, mesh_dim);
+        let group: Vec<usize> = movement.members(workers).iter().map(|&at| along[at]).collect();
         let place = place.clone();
         self.status[worker] = Status::Waits { group: group.clone(), what, place, tensor };
         meet(&mut self.status, &group);

@@ -11,6 +11,7 @@ mod linear;
 mod programs;
 mod refused;
 mod seeded;
+mod stages;
 mod stored;
 mod symbolic;
 mod versions;

@@ -168,6 +168,13 @@ fn write_exchange(to: &mut Writer, exchange: &Exchange<Described>, place: &Place
     for number in [exchange.mesh_dim, exchange.workers, exchange.rank] {
         to.number(number);
     }
+    // Of a send the others must know who takes part: its ranks, each one more, or 0 where there is none.
+    let [source, target] = match exchange.movement.combined {
+        Combined::Sent { source, target } => [source + 1, target.map_or(0, |target| target + 1)],
+        _ => [0, 0],
+    };
+    to.number(source);
+    to.number(target);
     to.text(exchange.tensor.dtype.name());
     to.dims(&exchange.tensor.dims);
     to.text(&place.function);
@@ -175,14 +182,21 @@ fn write_exchange(to: &mut Writer, exchange: &Exchange<Described>, place: &Place
 }
 
 fn read_exchange(from: &mut Reader) -> Option<(Exchange<Described>, Place)> {
+    let (what, mesh) = (from.text()?.to_owned(), from.name()?);
+    let (mesh_dim, workers, rank) = (from.number()?, from.number()?, from.number()?);
+    let (source, target) = (from.number()?.checked_sub(1), from.number()?.checked_sub(1));
+    // How the parts become one the receiver knows of its own call: ranks of a group call the same collective.
+    let combined = source.map_or(Combined::Joined(0), |source| Combined::Sent { source, target });
+    if source.into_iter().chain(target).any(|at| at >= workers) {
+        return None;
+    }
     let exchange = Exchange {
-        what: from.text()?.to_owned(),
-        mesh: from.name()?,
-        mesh_dim: from.number()?,
-        workers: from.number()?,
-        rank: from.number()?,
-        // Ranks that call the same collective have the same one.
-        movement: Movement { cut: None, combined: Combined::Joined(0) },
+        what,
+        mesh,
+        mesh_dim,
+        workers,
+        rank,
+        movement: Movement { cut: None, combined },
         tensor: Described { dtype: DType::parse(from.text()?)?, dims: from.dims()? },
     };
     Some((exchange, Place { function: from.name()?, span: from.span()? }))

@@ -5,7 +5,7 @@ use super::super::shared::{Shared, folding, join, reduce_in_blocks};
 use super::super::transport::{Addressed, Transport};
 use super::Counts;
 use relax_runtime::Scratch;
-use relax_semantics::ops::{Combined, Described, Movement, Passed, own_rows};
+use relax_semantics::ops::{Combined, Described, Movement, Passed, own_rows, without_rows};
 use relax_semantics::stop::Stop;
 use relax_syntax::annotation::Reduction;
 use std::ops::Range;
@@ -42,6 +42,7 @@ impl Collective<'_> {
                     self.reduced(reduction, own, (&dims, &sent))
                 }
                 Combined::Reduced(reduction) => self.reduced_in_blocks(reduction, own),
+                Combined::Sent { .. } => movement.result(vec![own.clone()], (1, 0)),
             };
         };
         for part in &mut dims {
@@ -60,7 +61,26 @@ impl Collective<'_> {
         match movement.combined {
             Combined::Joined(axis) => self.joined(axis, own, (&dims, &sent)),
             Combined::Reduced(reduction) => self.reduced(reduction, own, (&dims, &sent)),
+            Combined::Sent { .. } => {
+                Err(Stop::Unsupported("shards that one rank sends".to_owned()))
+            }
         }
+    }
+
+    /// What the rank at the place `source` of the group has, on the others. That rank keeps it, unless `is_moved`.
+    pub(super) fn sent(
+        &mut self,
+        source: usize,
+        is_moved: bool,
+        own: &Shared,
+    ) -> Result<Shared, Stop> {
+        if self.at == source {
+            let sends = self.others(self.group.iter().map(|_| own.bytes()));
+            self.transfer(&sends, &mut []);
+            return if is_moved { without_rows(own) } else { Ok(own.clone()) };
+        }
+        let from = self.group[source];
+        own.made(&self.parts[source].dims, |bytes| self.transfer(&[], &mut [(from, bytes)]))
     }
 
     /// What this rank passes as the shards of all ranks, in memory of their own; `None` where each lies in one piece.

@@ -14,7 +14,8 @@ mod ranks;
 mod sharding;
 
 pub use passed::{
-    Combined, Described, Movement, Passed, collective as collective_of_ranks, is_of_ranks, own_rows,
+    Combined, Described, Movement, Passed, collective as collective_of_ranks, is_of_ranks,
+    own_rows, without_rows,
 };
 pub use placed::{Placed, placed, says_layout};
 
@@ -49,11 +50,17 @@ const IS_SHARD: Constraint =
     constraint("C3", "the dim of x is that of the shard of this rank of extent rows");
 const ALIKE: Constraint =
     constraint("C4", "all ranks of the group pass the same dtype and the same other dims");
+const SOURCE: Param = required("source", Kind::Dim);
+const TARGET: Param = required("target", Kind::Dim);
+const IS_OF_SOURCE: Constraint = constraint(
+    "C3",
+    "extent is not negative, and dim 0 of x is extent on rank source and 0 elsewhere; a scalar is on all ranks, and counts on rank source",
+);
 const RANK_REDUCTION: &str = "op_type is sum, max or min, and x holds numbers";
 const LAYOUT: &[Constraint] = &[
     constraint(
         "C1",
-        "placement is a list of `R`, of `S[d]`, where d is a dim of the tensor, and of `P(sum)`, `P(max)`, `P(min)`",
+        "placement is a list of `R`, of `S[d]`, where d is a dim of the tensor, of `O[k]`, and of `P(sum)`, `P(max)`, `P(min)`",
     ),
     constraint("C2", "device_mesh is not empty"),
 ];
@@ -256,6 +263,25 @@ pub(super) static OPERATORS: &[Operator] = &[
         &[GROUP, RANK_AXIS, IS_SHARD, ALIKE],
         (ranks::infer_all_to_all, ranks::eval_collective),
     ),
+    collective(
+        "spmd.broadcast",
+        "The x of rank source of a group, on every rank of it.",
+        &[X, MESH, MESH_DIM, WORKERS, RANK, SOURCE, EXTENT],
+        &[GROUP, constraint("C2", "source is in 0..num_workers"), IS_OF_SOURCE, ALIKE],
+        (ranks::infer_broadcast, ranks::eval_collective),
+    ),
+    row(
+        ("spmd.only", &[]),
+        "A tensor that every rank has, on rank target alone: elsewhere its dim 0 is 0. A scalar stays what it is. No \
+         communication.",
+        &[X, WORKERS, RANK, TARGET],
+        &[
+            constraint("C1", "num_workers is at least 1, and rank is in 0..num_workers"),
+            constraint("C2", "target is in 0..num_workers"),
+        ],
+        Traps::Never,
+        (ranks::infer_only, ranks::eval_alone, ALL_RANKS),
+    ),
     row(
         ("spmd.own_shard", &[]),
         "The shard of a rank along axis of a tensor that the rank has whole: no communication.",
@@ -265,7 +291,7 @@ pub(super) static OPERATORS: &[Operator] = &[
             constraint("C2", "axis is in -rank(x)..rank(x)"),
         ],
         Traps::Never,
-        (ranks::infer_own_shard, ranks::eval_own_shard, ALL_RANKS),
+        (ranks::infer_own_shard, ranks::eval_alone, ALL_RANKS),
     ),
     collective(
         "spmd.reduce_scatter",
@@ -278,5 +304,20 @@ pub(super) static OPERATORS: &[Operator] = &[
             constraint("C4", "all ranks of the group pass the same dtype and the same dims"),
         ],
         (ranks::infer_reduce_scatter, ranks::eval_collective),
+    ),
+    collective(
+        "spmd.send",
+        "The x of rank source of a group, on rank target of it, and nowhere else. These two wait for each other, and no other rank does.",
+        &[X, MESH, MESH_DIM, WORKERS, RANK, SOURCE, TARGET, EXTENT],
+        &[
+            GROUP,
+            constraint("C2", "source and target are in 0..num_workers"),
+            IS_OF_SOURCE,
+            constraint(
+                "C4",
+                "the ranks source and target pass the same dtype and the same other dims",
+            ),
+        ],
+        (ranks::infer_send, ranks::eval_collective),
     ),
 ];

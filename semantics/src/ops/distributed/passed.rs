@@ -76,10 +76,28 @@ pub enum Combined {
     Joined(usize),
     /// Element by element, in the order of the ranks.
     Reduced(Reduction),
+    /// That of the rank `source`, on the rank `target`, or on all where there is none. Without it a rank has no rows.
+    Sent {
+        /// The rank whose tensor it is.
+        source: usize,
+        /// The rank that gets it: another one.
+        target: Option<usize>,
+    },
 }
 
 impl Movement {
-    /// The result of a rank of `workers`.
+    /// The ranks of a group of so many that take part, in order.
+    #[must_use]
+    pub fn members(&self, workers: usize) -> Vec<usize> {
+        match self.combined {
+            Combined::Sent { source, target: Some(target) } => {
+                vec![source.min(target), source.max(target)]
+            }
+            _ => (0..workers).collect(),
+        }
+    }
+
+    /// The result of a rank of `workers`, of what each rank that takes part passes.
     ///
     /// # Errors
     /// Where there is no memory.
@@ -88,6 +106,9 @@ impl Movement {
         parts: Vec<T>,
         (workers, rank): (usize, usize),
     ) -> Result<T, Stop> {
+        if let Combined::Sent { source, target } = self.combined {
+            return self.sent(parts, (source, target), (workers, rank));
+        }
         let parts: Vec<T> = match parts.get(rank) {
             Some(own) => parts.iter().map(|part| part.of_rank(own)).collect(),
             None => parts,
@@ -102,8 +123,34 @@ impl Movement {
         match self.combined {
             Combined::Joined(axis) => T::joined(taken, axis),
             Combined::Reduced(reduction) => T::reduced(taken, reduction),
+            Combined::Sent { .. } => unreachable!("it has no shards"),
         }
     }
+
+    fn sent<T: Passed>(
+        &self,
+        parts: Vec<T>,
+        (source, target): (usize, Option<usize>),
+        (workers, rank): (usize, usize),
+    ) -> Result<T, Stop> {
+        let members = self.members(workers);
+        let part = |of: usize| members.iter().position(|&at| at == of).and_then(|at| parts.get(at));
+        let (Some(own), Some(sent)) = (part(rank), part(source)) else {
+            return Err(Stop::Unsupported(format!("rank {rank} takes no part in a send")));
+        };
+        match target {
+            Some(target) if target != rank => without_rows(own),
+            _ => Ok(sent.of_rank(own)),
+        }
+    }
+}
+
+/// What a rank has of a tensor that another one has: no rows; a scalar stays what it is.
+///
+/// # Errors
+/// Where there is no memory.
+pub fn without_rows<T: Passed>(x: &T) -> Result<T, Stop> {
+    if x.dims().is_empty() { Ok(x.clone()) } else { x.rows(0, 0, 0) }
 }
 
 /// Whether [`collective`] computes an operator.
@@ -135,7 +182,8 @@ pub fn collective<T: Passed>(
     let mut exchanged =
         |what: &[(&str, String)], movement: Movement, alike: (Option<usize>, &'static str)| {
             let passed = passed(eval, what, (movement, x.clone()));
-            exchange(passed, &|parts| check_alike(eval, &own, parts, alike))
+            let members = movement.members(number(eval, "num_workers"));
+            exchange(passed, &|parts| check_alike(eval, &own, (&members, parts), alike))
         };
     let (op_type, extent) = (|| eval.str("op_type").to_string(), || eval.int("extent").to_string());
     match eval.row.name {
@@ -168,8 +216,28 @@ pub fn collective<T: Passed>(
             let movement = Movement { cut: Some(split), combined: Combined::Joined(concat) };
             exchanged(&what, movement, (Some(concat), "C4"))
         }
+        "spmd.only" if number(eval, "target") != number(eval, "rank") => without_rows(&x),
+        "spmd.only" => Ok(x),
+        "spmd.send" | "spmd.broadcast" => match sending(eval) {
+            Some((what, movement)) => exchanged(&what, movement, (Some(0), "C4")),
+            None => Ok(x),
+        },
         other => panic!("invariant: `{other}` is no operator of ranks"),
     }
+}
+
+/// Whose tensor is sent to whom, and the attributes of the call; `None` where this rank has no part in it: it has no rows of the
+/// tensor, neither before nor after.
+fn sending(eval: &Eval) -> Option<(Vec<(&'static str, String)>, Movement)> {
+    let (source, rank) = (number(eval, "source"), number(eval, "rank"));
+    let target = (eval.row.name == "spmd.send").then(|| number(eval, "target"));
+    if target.is_some_and(|target| target == source || ![source, target].contains(&rank)) {
+        return None;
+    }
+    let target_text = target.map(|target| ("target", target.to_string()));
+    let what = [("source", source.to_string())].into_iter().chain(target_text);
+    let what = what.chain([("extent", eval.int("extent").to_string())]).collect();
+    Some((what, Movement { cut: None, combined: Combined::Sent { source, target } }))
 }
 
 /// The first row of an extent that belongs to a rank of `workers`, and the number of its rows.
@@ -221,11 +289,11 @@ fn passed<T>(
 fn check_alike(
     eval: &Eval,
     own: &Described,
-    parts: &[Described],
+    (members, parts): (&[usize], &[Described]),
     (axis, id): (Option<usize>, &'static str),
 ) -> Result<(), Stop> {
     let dims = &own.dims;
-    for (rank, part) in parts.iter().enumerate() {
+    for (rank, part) in members.iter().zip(parts) {
         let found = &part.dims;
         let same = found.len() == dims.len()
             && part.dtype == own.dtype

@@ -10,7 +10,9 @@ use crate::ops::{Eval, Infer, Machine, Reject};
 use crate::ranks::{Alike, Exchange};
 use crate::stop::Stop;
 use crate::value::Value;
-use relax_syntax::annotation::{Annotation, Extents, Reduction, TensorType, shard_extent};
+use relax_syntax::annotation::{
+    Annotation, Extents, Reduction, TensorType, shard_extent, stage_extent,
+};
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
 use relax_syntax::facts::{Claim, Relation};
@@ -136,7 +138,72 @@ pub(super) fn infer_all_to_all(infer: &mut Infer) -> Result<Annotation, Reject> 
     Ok(tensor(infer.settled("C3", &dims)?, x.dtype))
 }
 
-pub(super) fn eval_own_shard(eval: &Eval) -> Result<Value, Stop> {
+/// A rank of a group that an attribute names, under C2.
+fn stage(infer: &mut Infer, param: &str, workers: &Dim) -> Result<usize, Reject> {
+    let stage = infer.int(param)?;
+    let message = || format!("`{param}` is in 0..{workers}, found {stage}");
+    let Ok(found) = usize::try_from(stage) else { return Err(infer.reject("C2", message())) };
+    let claim = Claim::new(stage, Relation::Less, workers.clone());
+    infer.require("C2", claim, message)?;
+    Ok(found)
+}
+
+/// The type of a tensor with another first dim; a scalar has none.
+fn with_rows(
+    infer: &mut Infer,
+    (x, id): (TensorType, &'static str),
+    rows: &dyn Fn(&Dim) -> Dim,
+) -> Result<Annotation, Reject> {
+    let Extents::Known(mut dims) = x.extents else { return Ok(Annotation::Tensor(x)) };
+    if let Some(first) = dims.first_mut() {
+        *first = rows(first);
+    }
+    Ok(tensor(infer.settled(id, &dims)?, x.dtype))
+}
+
+/// Demands of a tensor that rank `source` alone has that it has `extent` rows there, and gives the extent.
+fn of_source(
+    infer: &mut Infer,
+    x: &TensorType,
+    source: usize,
+    (workers, rank): (&Dim, &Dim),
+) -> Result<Dim, Reject> {
+    let extent = infer.dim("extent")?;
+    infer.require("C3", Claim::new(0, Relation::AtMost, extent.clone()), || {
+        format!("an extent is not negative, found {extent}")
+    })?;
+    if let Some(first) = x.extents.dims().and_then(<[Dim]>::first) {
+        let own = stage_extent(&extent, source, workers, rank);
+        infer.require_equal("C3", first, &own, || {
+            format!("rank {rank} has {own} rows of what rank {source} has, found {first}")
+        })?;
+    }
+    Ok(extent)
+}
+
+pub(super) fn infer_only(infer: &mut Infer) -> Result<Annotation, Reject> {
+    let (workers, rank) = rank(infer)?;
+    let (target, x) = (stage(infer, "target", &workers)?, infer.tensor("x")?);
+    with_rows(infer, (x, "C2"), &|extent| stage_extent(extent, target, &workers, &rank))
+}
+
+pub(super) fn infer_send(infer: &mut Infer) -> Result<Annotation, Reject> {
+    let (workers, rank) = group(infer)?;
+    let (source, target) = (stage(infer, "source", &workers)?, stage(infer, "target", &workers)?);
+    let x = infer.tensor("x")?;
+    let extent = of_source(infer, &x, source, (&workers, &rank))?;
+    with_rows(infer, (x, "C3"), &|_| stage_extent(&extent, target, &workers, &rank))
+}
+
+pub(super) fn infer_broadcast(infer: &mut Infer) -> Result<Annotation, Reject> {
+    let (workers, rank) = group(infer)?;
+    let (source, x) = (stage(infer, "source", &workers)?, infer.tensor("x")?);
+    let extent = of_source(infer, &x, source, (&workers, &rank))?;
+    with_rows(infer, (x, "C3"), &|_| extent.clone())
+}
+
+/// What a rank keeps of its own tensor.
+pub(super) fn eval_alone(eval: &Eval) -> Result<Value, Stop> {
     let x = eval.tensor_as_it_is("x").clone();
     let alone = &mut |_: Exchange, _: &Alike<'_>| {
         Err(Stop::Unsupported("a shard that others are asked for".to_owned()))

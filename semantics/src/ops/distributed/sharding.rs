@@ -30,7 +30,7 @@ fn layout(infer: &Infer, tensor: &TensorType) -> Result<(Name, Vec<Placement>), 
     let mut placements = Vec::new();
     for part in text.split(',').map(str::trim) {
         let placement = Placement::parse(part).ok_or_else(|| {
-            let message = format!("`{part}` in the placement {text:?} is none of `R`, `S[d]`, `P(sum)`, `P(max)`, `P(min)`");
+            let message = format!("`{part}` in the placement {text:?} is none of `R`, `S[d]`, `O[k]`, `P(sum)`, `P(max)`, `P(min)`");
             infer.reject("C1", message)
         })?;
         if let (Placement::Sharded(axis), Some(rank)) = (placement, tensor.extents.rank())
