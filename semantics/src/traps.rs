@@ -82,6 +82,11 @@ pub static TRAPS: &[TrapInfo] = &[
         "The annotation of the parameter or result has another number of dims than the value.",
     ),
     trap(
+        "boundary/stage",
+        "a tensor that one worker alone has, on a mesh without this worker",
+        "With the placement `O[k]` worker k of an axis of the mesh alone has the tensor. Run the program on a mesh with more than k workers along this axis.",
+    ),
+    trap(
         "call/arguments",
         "a call of a function value with the wrong arguments",
         "A function that is passed as a value is called with as many arguments as its declared signature has parameters.",
@@ -179,7 +184,7 @@ pub static TRAPS: &[TrapInfo] = &[
     trap(
         "ranks/deadlock",
         "a rank that waits for one that never comes",
-        "A rank waits in a collective, and another rank of its group has ended or waits in another group. All ranks of a group call the same collectives in the same order.",
+        "A rank waits in a collective, and another rank of its group has ended or waits in another group. All ranks of a group call the same collectives in the same order; of a send these are the sender and the receiver.",
     ),
     trap(
         "ranks/mesh",
@@ -194,7 +199,7 @@ pub static TRAPS: &[TrapInfo] = &[
     trap(
         "ranks/shard",
         "a result whose shards have the wrong extents",
-        "The shard of rank i of n rows over p ranks has `min(max(n - i * c, 0), c)` rows, with `c = ceildiv(n, p)`. The ranks returned others.",
+        "The shard of rank i of n rows over p ranks has `min(max(n - i * c, 0), c)` rows, with `c = ceildiv(n, p)`. Of what rank k alone has, the others have no rows. The ranks returned others.",
     ),
     trap(
         "ranks/timeout",

@@ -16,6 +16,9 @@ use relax_syntax::span::Span;
 use relax_theorems::placement::calls::{tensor, tensors};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// The name of what a stage gives where that is several values.
+const STAGE: &str = "stage";
+
 /// A value in a layout.
 type Key = (VarId, Layout);
 
@@ -230,17 +233,17 @@ impl Builder<'_> {
             each.iter().flat_map(|(own, key)| self.fields(*own, key)).collect();
         let then: Vec<Atom> =
             fields.iter().map(|(own, key, field)| self.leaves(*own, key, *field)).collect();
-        let then = given_by(std::mem::take(&mut self.bindings), then);
+        let then = self.giving(then);
         let otherwise: Vec<Atom> =
             fields.iter().map(|(_, key, field)| self.without_rows(key, *field)).collect();
-        let otherwise = given_by(std::mem::take(&mut self.bindings), otherwise);
+        let otherwise = self.giving(otherwise);
         let inside = std::mem::replace(&mut self.names, stage.outside.1);
         self.bindings = stage.outside.0;
         let condition = Atom::Var(self.is_worker(&stage.workers));
         let expr = Expr::If { condition, then, otherwise };
         let name = match &fields[..] {
             [(_, (var, _), _)] => self.function.var(*var).name.clone(),
-            _ => "stage".into(),
+            _ => STAGE.into(),
         };
         let all = self.bind(&name, expr, Span::default());
         let several = fields.len() != 1;
@@ -268,6 +271,16 @@ impl Builder<'_> {
                 self.names.insert((*key).clone(), outside);
             }
         }
+    }
+
+    /// The bindings so far as a branch that gives these: one value, or a tuple.
+    fn giving(&mut self, mut atoms: Vec<Atom>) -> Body {
+        let result = if atoms.len() == 1 {
+            atoms.swap_remove(0)
+        } else {
+            Atom::Var(self.bind(STAGE, Expr::Atom(Atom::Tuple(atoms)), Span::default()))
+        };
+        Body { blocks: blocks(std::mem::take(&mut self.bindings)), result }
     }
 
     /// The tensors of a value, each with its number where it is a field.
@@ -348,10 +361,4 @@ impl Builder<'_> {
             })
             .expect("invariant: a stage has a worker")
     }
-}
-
-/// A branch that gives these.
-fn given_by(bindings: Vec<Binding>, mut atoms: Vec<Atom>) -> Body {
-    let result = if atoms.len() == 1 { atoms.swap_remove(0) } else { Atom::Tuple(atoms) };
-    Body { blocks: blocks(bindings), result }
 }

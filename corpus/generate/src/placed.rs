@@ -14,6 +14,8 @@ const MESHES: [&str; 8] = ["2", "3", "4", "2, 2", "1", "p", "p, q", "2, 3"];
 const STATEMENTS: usize = 9;
 /// One in so many parameters has no layout.
 const PLAIN: usize = 4;
+/// One in so many layouts has a tensor on one worker alone of an axis.
+const ALONE: usize = 6;
 
 /// The text of a module with one function over a mesh.
 #[must_use]
@@ -22,7 +24,7 @@ pub fn placed(bytes: &[u8]) -> String {
     let (layouts, rest) = bytes.split_at(bytes.len() / 4);
     let (mut layouts, mut choices) = (Choices::new(layouts), Choices::new(rest));
     let mesh = layouts.of(&MESHES);
-    let axes = mesh.split(',').count();
+    let axes = &extents(mesh)[..];
     let types = first_parameters(&mut choices);
     let has_m = types.iter().any(|ty| ty.quoted().contains('m'));
     let dims: Vec<Dim> =
@@ -66,25 +68,44 @@ fn first_parameters(choices: &mut Choices) -> Vec<Type> {
     shapes[chosen].iter().cloned().map(Type::f32).collect()
 }
 
-/// A layout for a tensor of some rank on a mesh of so many axes: no axis of the tensor is cut twice.
-fn layout(rank: usize, axes: usize, choices: &mut Choices) -> Vec<Option<usize>> {
+/// The workers along each axis of a mesh, as far as any run has them.
+fn extents(mesh: &str) -> Vec<usize> {
+    mesh.split(',').map(|extent| extent.trim().parse().unwrap_or(1)).collect()
+}
+
+/// A placement along an axis of the mesh.
+#[derive(Clone, Copy, PartialEq)]
+enum Along {
+    Whole,
+    Cut(usize),
+    Alone(usize),
+}
+
+/// A layout for a tensor of some rank on a mesh: no axis of the tensor is cut twice.
+fn layout(rank: usize, axes: &[usize], choices: &mut Choices) -> Vec<Along> {
     let mut layout = Vec::new();
-    for _ in 0..axes {
+    for _ in axes {
         let cut = (rank > 0 && !choices.once_in(3)).then(|| choices.below(rank.max(1)));
-        layout.push(cut.filter(|axis| !layout.contains(&Some(*axis))));
+        let cut = cut.map(Along::Cut).filter(|cut| !layout.contains(cut));
+        layout.push(cut.unwrap_or(Along::Whole));
+    }
+    if choices.once_in(ALONE) {
+        let along = choices.below(axes.len());
+        layout[along] = Along::Alone(choices.below(axes[along]));
     }
     layout
 }
 
-fn spelled(layout: &[Option<usize>]) -> String {
-    let each = layout.iter().map(|cut| match cut {
-        Some(axis) => format!("S[{axis}]"),
-        None => "R".to_owned(),
+fn spelled(layout: &[Along]) -> String {
+    let each = layout.iter().map(|along| match along {
+        Along::Cut(axis) => format!("S[{axis}]"),
+        Along::Alone(worker) => format!("O[{worker}]"),
+        Along::Whole => "R".to_owned(),
     });
     each.collect::<Vec<_>>().join(", ")
 }
 
-fn annotation(param: &Var, axes: usize, choices: &mut Choices) -> String {
+fn annotation(param: &Var, axes: &[usize], choices: &mut Choices) -> String {
     let plain = param.ty.quoted();
     if choices.once_in(PLAIN) {
         return plain;
@@ -94,7 +115,7 @@ fn annotation(param: &Var, axes: usize, choices: &mut Choices) -> String {
     format!("DTensor({}, \"mesh[0]\", \"{layout}\")", inner.unwrap_or_default())
 }
 
-fn statement(body: &mut Body, axes: usize) {
+fn statement(body: &mut Body, axes: &[usize]) {
     match body.choices.below(10) {
         0 | 1 => drop(moved(body, axes)),
         2 => contracted(body, axes),
@@ -105,7 +126,7 @@ fn statement(body: &mut Body, axes: usize) {
 }
 
 /// A value in another layout.
-fn moved(body: &mut Body, axes: usize) -> Var {
+fn moved(body: &mut Body, axes: &[usize]) -> Var {
     let x = body.pick(Class::Any, 1..=4);
     let layout = layout(x.ty.rank(), axes, body.choices);
     let operator = body.choices.of(&["redistribute", "annotate_sharding"]);
@@ -120,12 +141,13 @@ fn laid(body: &mut Body, operator: &str, x: &Var, layout: &str) -> Var {
 }
 
 /// A product or a reduction whose contracted axis is cut: partial, given to an operator that is linear, and then reduced.
-fn contracted(body: &mut Body, axes: usize) {
+fn contracted(body: &mut Body, axes: &[usize]) {
     let x = body.pick(Class::Float, 2..=3);
     let last = x.ty.rank() - 1;
-    let along = body.choices.below(axes);
+    let along = body.choices.below(axes.len());
     let only = |what: String| {
-        let each = (0..axes).map(|axis| if axis == along { what.clone() } else { "R".to_owned() });
+        let of = |axis| if axis == along { what.clone() } else { "R".to_owned() };
+        let each = (0..axes.len()).map(of);
         each.collect::<Vec<_>>().join(", ")
     };
     let cut = laid(body, "redistribute", &x, &only(format!("S[{last}]")));
@@ -162,17 +184,18 @@ fn contracted(body: &mut Body, axes: usize) {
 }
 
 /// A maximum or minimum over an axis that is cut; terms of it where no shard is empty, as of most literal extents.
-fn extreme(body: &mut Body, axes: usize) {
+fn extreme(body: &mut Body, axes: &[usize]) {
     let mut x = body.pick(Class::Number, 1..=3);
     if body.choices.once_in(2) {
         let rows = body.dim();
         let ty = Type::new(vec![rows, Dim::Int(body.choices.of(&[16, 5, 7]))], "f32");
         x = Var { name: body.exact(&ty), ty };
     }
-    let along = body.choices.below(axes);
+    let along = body.choices.below(axes.len());
     let mut ty = x.ty.clone();
     ty.dims.pop();
-    let cut = (0..axes).map(|axis| (axis == along).then_some(ty.rank())).collect::<Vec<_>>();
+    let of = |axis| if axis == along { Along::Cut(ty.rank()) } else { Along::Whole };
+    let cut: Vec<Along> = (0..axes.len()).map(of).collect();
     let x = laid(body, "redistribute", &x, &spelled(&cut));
     let (name, of) = (body.scope.fresh("v"), body.choices.of(&["max", "min"]));
     body.line(&format!("{name} = {of}({}, axis=[{}])", x.name, ty.rank()));
@@ -213,7 +236,7 @@ fn heads(body: &mut Body) {
 }
 
 /// What is returned: the last value as it lies, in a layout, or with others that nothing reads.
-fn returned(body: &mut Body, axes: usize) -> String {
+fn returned(body: &mut Body, axes: &[usize]) -> String {
     let unused = body.unused();
     match body.choices.below(3) {
         0 if unused.len() > 1 => format!("({})", unused.join(", ")),

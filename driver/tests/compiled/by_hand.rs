@@ -97,7 +97,11 @@ pub(crate) fn collectives(dtype: DType) -> Vec<(String, bool)> {
     };
     let gather = format!("{shard}    return spmd.all_gather(y, \"mesh[0]\", 0, 3, r, 0, n)");
     let exchange = format!("{shard}    return spmd.all_to_all(y, \"mesh[0]\", 0, 3, r, 1, 0, n)");
+    let of_one = |rest: &str| format!("    y = spmd.only(x, 3, r, 2)\n    return {rest}");
+    let sent = of_one("spmd.send(y, \"mesh[0]\", 0, 3, r, 2, 0, m)");
+    let told = of_one("spmd.broadcast(y, \"mesh[0]\", 0, 3, r, 2, m)");
     let mut bodies = vec![(own, false), (gather, true), (exchange, true)];
+    bodies.extend([(of_one("y"), false), (sent, false), (told, false)]);
     if dtype != DType::Bool {
         bodies.extend(["sum", "max", "min"].map(|op| (reduce(op), false)));
         bodies.extend(
@@ -120,6 +124,9 @@ pub(crate) fn disagreements() -> Vec<String> {
     let reduce = |rank: &str, workers: i64, op: &str| {
         format!("spmd.all_reduce(x, \"mesh[0]\", 0, {workers}, {rank}, \"{op}\")")
     };
+    let send = |from: usize, to: usize| {
+        format!("spmd.send(spmd.only(x, 3, r, {from}), \"mesh[0]\", 0, 3, r, {from}, {to}, m)")
+    };
     let returned = |value: String| format!("    return {value}");
     vec![
         if_first(&reduce("r", 3, "sum"), &reduce("r", 3, "max")),
@@ -128,6 +135,10 @@ pub(crate) fn disagreements() -> Vec<String> {
         returned(reduce("r", 2, "sum")),
         returned("spmd.all_reduce(x, \"mesh[1]\", 0, 3, r)".to_owned()),
         returned("spmd.all_gather(x, \"mesh[0]\", 0, 3, r, 0, n)".to_owned()),
+        // Two ranks wait for the first one, which waits for one of them.
+        if_first(&send(0, 1), &send(0, 2)),
+        // Rank 1 waits for one that sends to it later.
+        if_first(&send(0, 2), &send(2, 1)),
     ]
 }
 

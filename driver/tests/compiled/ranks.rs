@@ -66,33 +66,41 @@ pub(crate) fn agree(
     }
 }
 
+/// Demands for every size that compiled ranks give what interpreted ones give.
+fn agrees_on_every_size(case: &programs::Case, cache: &Cache) {
+    let program = loaded(&case.text);
+    let function = program.module.function("main").expect("a main");
+    let sharded = shard(&program.module, function, &BTreeMap::new(), &mut Prover::new());
+    let sharded = sharded.unwrap_or_else(|refused| panic!("{refused:?}\n{}", case.text));
+    let (plan, mesh) = (&sharded.plan, &sharded.plan.axes.fixed().expect("literal extents"));
+    let local = Local::of(sharded.local.clone(), program.source.clone(), mesh, cache);
+    let relation = if case.is_exact { Relation::Equal } else { Relation::Close };
+    for n in 0..=33 {
+        let shapes = (case.shapes)(n);
+        let arguments: Vec<Value> =
+            shapes.iter().zip(1..).map(|(shape, seed)| tensor(shape, seed)).collect();
+        let options = Options::default();
+        let expected =
+            run_interpreted(function, (plan, mesh), &sharded.local, &arguments, &options).result;
+        let found =
+            run_by(function, (plan, mesh), &arguments, |given| local.ranks.call("main", given))
+                .result;
+        agree(relation, &expected, &found)
+            .unwrap_or_else(|why| panic!("{} at {n}: {why}\n{}", case.name, case.text));
+    }
+}
+
 #[test]
 fn every_size_on_every_mesh_gives_what_interpreted_ranks_give() {
     let folder = tempfile::tempdir().expect("a folder for the cache");
     let cache = Cache::at(folder.path());
     let mut cases = 0;
     for case in Sample::of("compiled ranks", 5).take(programs::cases()) {
-        let program = loaded(&case.text);
-        let function = program.module.function("main").expect("a main");
-        let sharded = shard(&program.module, function, &BTreeMap::new(), &mut Prover::new());
-        let sharded = sharded.unwrap_or_else(|refused| panic!("{refused:?}\n{}", case.text));
-        let (plan, mesh) = (&sharded.plan, &sharded.plan.axes.fixed().expect("literal extents"));
-        let local = Local::of(sharded.local.clone(), program.source.clone(), mesh, &cache);
-        let relation = if case.is_exact { Relation::Equal } else { Relation::Close };
-        for n in 0..=33 {
-            let shapes = (case.shapes)(n);
-            let arguments: Vec<Value> =
-                shapes.iter().zip(1..).map(|(shape, seed)| tensor(shape, seed)).collect();
-            let options = Options::default();
-            let expected =
-                run_interpreted(function, (plan, mesh), &sharded.local, &arguments, &options)
-                    .result;
-            let found =
-                run_by(function, (plan, mesh), &arguments, |given| local.ranks.call("main", given))
-                    .result;
-            agree(relation, &expected, &found)
-                .unwrap_or_else(|why| panic!("{} at {n}: {why}\n{}", case.name, case.text));
-        }
+        agrees_on_every_size(&case, &cache);
+        cases += 1;
+    }
+    for case in Sample::of("compiled stages", 5).take(programs::pipelines()) {
+        agrees_on_every_size(&case, &cache);
         cases += 1;
     }
     assert!(cases >= 8, "{cases} cases");
@@ -185,7 +193,7 @@ fn collectives_have_the_bits_of_the_interpreter_for_each_dtype() {
             }
         }
     }
-    assert_eq!(compared, (12 * 9 + 3) * 4 * 3);
+    assert_eq!(compared, (12 * 12 + 6) * 4 * 3);
 }
 
 #[test]

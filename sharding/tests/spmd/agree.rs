@@ -1,6 +1,6 @@
 //! Every size on every mesh: the ranks give what one device gives; bytes are those of the textbook.
 
-use crate::programs::{Case, case, cases, mixture};
+use crate::programs::{Case, case, cases, mixture, pipelines};
 use crate::{Sharded, arguments, load, near, same, sharded};
 use relax_semantics::ranks::Mesh;
 use relax_sharding::annotated::annotated;
@@ -31,7 +31,7 @@ pub(crate) fn demand_agreement(case: &Case, sharded: &Sharded, meshes: &[Mesh]) 
 
 #[test]
 fn ranks_agree_with_one_device_for_every_size() {
-    for case in cases() {
+    for case in cases().into_iter().chain(pipelines()) {
         let sharded = sharded(&case.text);
         demand_agreement(&case, &sharded, &[sharded.mesh()]);
     }
@@ -183,7 +183,7 @@ fn experts_whose_width_is_cut_exchange_terms_and_sum_tokens() {
 /// What is printed with its layouts is sharded in the same way.
 #[test]
 fn annotated_programs_are_sharded_alike() {
-    for case in cases() {
+    for case in cases().into_iter().chain(pipelines()) {
         let first = sharded(&case.text);
         let function = first.global.function("main").expect("a main");
         let text = relax_program::frontend::print(&annotated(&first.global, function, &first.plan));

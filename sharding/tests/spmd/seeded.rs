@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// How a bug is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Found {
+pub(crate) enum Found {
     /// Deduction rejects the program.
     Rejected,
     /// A rank stops.
@@ -21,7 +21,7 @@ enum Found {
 }
 
 /// How the edited program is found not to agree with one device; `None` where it agrees for every size.
-fn found(sharded: &Sharded, text: &str, shapes: &[Shapes]) -> Option<Found> {
+pub(crate) fn found(sharded: &Sharded, text: &str, shapes: &[Shapes]) -> Option<Found> {
     let program = Program::load(Source::new("edited", text));
     if program.has_errors() {
         return Some(Found::Rejected);

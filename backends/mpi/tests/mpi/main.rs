@@ -79,12 +79,17 @@ fn engine() -> Result<PathBuf, String> {
 /// The numbers of the cases on a mesh, and of those that are compiled as well.
 fn cases(mesh: &str) -> String {
     let first = format!("module_attr(\"mesh[0]\", \"{mesh}\")");
-    let cases = programs::cases();
+    let cases = every_case();
     let is_there = |number: &usize| cases[*number].text.starts_with(&first);
     let all: Vec<usize> = (0..cases.len()).filter(is_there).collect();
     let compiled: Vec<usize> =
         Sample::of("compiled ranks over MPI", 13).take(all.clone()).collect();
     format!("{} {}", listed(&all), listed(&compiled))
+}
+
+/// Programs without stages, and with them.
+fn every_case() -> Vec<programs::Case> {
+    programs::cases().into_iter().chain(programs::pipelines()).collect()
 }
 
 fn listed(numbers: &[usize]) -> String {

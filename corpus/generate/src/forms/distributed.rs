@@ -62,11 +62,14 @@ fn of_one_rank(body: &mut Body) -> Option<Call> {
     let x = body.pick(Class::Number, 2..=4);
     let group = format!("{}, \"mesh[0]\", 0, 1, 0", x.name);
     let (rows, columns) = (&x.ty.dims[0], &x.ty.dims[1]);
-    let call = match body.choices.of(&[0, 1, 2, 3, 4]) {
+    let call = match body.choices.of(&[0, 1, 2, 3, 4, 5, 6, 7]) {
         0 => format!("spmd.all_gather({group}, 0, {rows})"),
         1 => format!("spmd.all_reduce({group}, \"max\")"),
         2 => format!("spmd.all_to_all({group}, 0, 1, {columns})"),
         3 => format!("spmd.own_shard({}, 1, 0, 1)", x.name),
+        4 => format!("spmd.only({}, 1, 0, 0)", x.name),
+        5 => format!("spmd.send({group}, 0, 0, {rows})"),
+        6 => format!("spmd.broadcast({group}, 0, {rows})"),
         _ => format!("spmd.reduce_scatter({group}, 1)"),
     };
     one(call, x.ty)

@@ -126,6 +126,11 @@ impl World {
     pub(super) fn layout_of(&self, annotation: &Annotation) -> Result<Layout, String> {
         match annotation {
             Annotation::DTensor(own)
+                if own.placements.iter().any(|own| matches!(own, Placement::Only(_))) =>
+            {
+                Err(format!("`{annotation}` is on one worker alone, which is not followed"))
+            }
+            Annotation::DTensor(own)
                 if own.mesh != self.mesh || !self.is_legal(&own.placements) =>
             {
                 Err(format!("`{annotation}` is no layout over \"{}\"", self.mesh))
@@ -156,6 +161,7 @@ impl World {
         reductions.dedup();
         let is_cut = |own: &Placement| matches!(own, Placement::Sharded(_));
         layout.len() == self.workers.len()
+            && !layout.iter().any(|own| matches!(own, Placement::Only(_)))
             && reductions.len() <= 1
             && layout
                 .iter()
