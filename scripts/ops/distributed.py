@@ -156,6 +156,19 @@ def ranks():
     f.refused("no_such_axis", V, "spmd.own_shard(x, 2, 0, 2)", "RX0501")
     f.write()
 
+    f = OpFile("spmd.only", "What one rank keeps.")
+    for dtype in ALL:
+        f.function(dtype, RANKS + [("x", tensor(["n", 3], dtype))], "spmd.only(x, 3, r, 2)",
+                   [run(dtype, [Shape(r), x], x if r == 2 else x[:0]) for n in (4, 1, 0) for r in (0, 2) for x in [sample(dtype, (n, 3))]])
+    f.function("first", RANKS + [("x", tensor([6], "f32"))], "spmd.only(x, 2, r, 0)",
+               [run("first", [Shape(0), X[0]], X[0]), run("first", [Shape(1), X[0]], X[0, :0]), trap("spmd.only/C1", "first", [Shape(2), X[0]])])
+    f.function("scalar", RANKS + [("x", tensor([], "f32"))], "spmd.only(x, 2, r, 0)", [run("scalar", [Shape(1), X[0, 0]], X[0, 0])])
+    f.refused("no_workers", V, "spmd.only(x, 0, 0, 0)", "RX0501")
+    f.refused("no_such_rank", V, "spmd.only(x, 2, 2, 0)", "RX0501")
+    f.refused("no_such_target", V, "spmd.only(x, 2, 0, 2)", "RX0501")
+    f.refused("negative", V, "spmd.only(x, 2, 0, -1)", "RX0501")
+    f.write()
+
     one, two = '"mesh[0]", 0, 1, 0', '"mesh[0]", 0, 2, 0'
     calls = {
         "all_gather": ("0, n", "0, n"),
@@ -179,6 +192,21 @@ def ranks():
             f.refused("wrong", V, f"spmd.{name}(x, {one}, {wrong})", "RX0501")
         f.refused("no_such_rank", V, f'spmd.{name}(x, "mesh[0]", 0, 2, 2, {fine})', "RX0501")
         f.refused("no_mesh", V, f'spmd.{name}(x, "", 0, 1, 0, {fine})', "RX0501")
+        f.write()
+
+    for name, stages, wrong in [("send", "0, 0", "0, 1"), ("broadcast", "0", "1")]:
+        f = OpFile(f"spmd.{name}", "What one rank has; here: of a group of one.")
+        for dtype in ALL:
+            f.function(dtype, [("x", tensor(["n", "m"], dtype))], f"spmd.{name}(x, {one}, {stages}, n)",
+                       [run(dtype, [x], x) for s in [(2, 3), (1, 1), (0, 2)] for x in [sample(dtype, s)]])
+        f.function("scalar", [("x", tensor([], "f32"))], f"spmd.{name}(x, {one}, {stages}, 1)", [run("scalar", [X[0, 0]], X[0, 0])])
+        f.function("alone", [("x", tensor([2, 3], "f32"))], f"spmd.{name}(x, {two}, {wrong}, 2)" if name == "send" else f"spmd.{name}(x, {two}, 0, 2)",
+                   [trap("ranks/alone", "alone", [X[:2, :3]])])
+        f.refused("other_rows", [("x", tensor([2, 3], "f32"))], f"spmd.{name}(x, {two}, {stages}, 3)", "RX0501")
+        f.refused("negative", [("x", tensor([0, 3], "f32"))], f"spmd.{name}(x, {two}, {stages}, -1)", "RX0501")
+        f.refused("wrong", V, f"spmd.{name}(x, {one}, {wrong}, n)", "RX0501")
+        f.refused("no_such_rank", V, f'spmd.{name}(x, "mesh[0]", 0, 2, 2, {stages}, n)', "RX0501")
+        f.refused("no_mesh", V, f'spmd.{name}(x, "", 0, 1, 0, {stages}, n)', "RX0501")
         f.write()
 
 

@@ -368,13 +368,17 @@ impl Propagation<'_> {
             self.known.borrow_mut().insert(var, Arc::clone(&found));
             found
         });
+        let (stay, leave): (Vec<&Choice>, Vec<&Choice>) =
+            choices.iter().partition(|choice| self.stays(&site, choice));
         let mut next = Vec::new();
         for state in states {
             let before = state.bytes;
-            let mut ways: Vec<State> = choices
-                .iter()
-                .filter_map(|choice| self.chosen(&state, var, &site, choice, name))
-                .collect();
+            let ways = |choices: &[&Choice]| -> Vec<State> {
+                let each = choices.iter();
+                each.filter_map(|choice| self.chosen(&state, var, &site, choice, name)).collect()
+            };
+            let mut ways =
+                Some(ways(&stay)).filter(|own| !own.is_empty()).unwrap_or_else(|| ways(&leave));
             // What fits as it lies is not moved.
             if ways.iter().any(|way| way.bytes == before) {
                 ways.retain(|way| way.bytes == before);
@@ -385,6 +389,15 @@ impl Propagation<'_> {
             return Err(unsupported("no layout of its operands can be reached".to_owned()));
         }
         Ok(next)
+    }
+
+    /// Whether parameters that one worker alone has stay with it: a weight of a stage says where its calls run.
+    fn stays(&self, site: &Site, choice: &Choice) -> bool {
+        site.vars.iter().zip(&choice.operands).all(|(var, layout)| {
+            let param = var.filter(|var| self.function.lambda.params.contains(var));
+            let own = param.map(|param| self.axes.layout_of(self.function.param_annotation(param)));
+            own.is_none_or(|own| stages(&own).iter().all(|stage| stages(layout).contains(stage)))
+        })
     }
 
     fn chosen(

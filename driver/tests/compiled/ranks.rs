@@ -1,6 +1,9 @@
 //! Compiled ranks against interpreted ones: for every size of the programs of the sharding tests on every mesh; each collective for
 //! each dtype, bit for bit; and ranks that disagree, which stop in the same way.
 
+#[path = "../../../sharding/tests/spmd/pipelines.rs"]
+mod pipelines;
+
 use crate::by_hand::{by_hand, collectives, disagreements, given, numbers, shown, tensor};
 use crate::programs;
 use relax_corpus::sample::Sample;
@@ -99,7 +102,7 @@ fn every_size_on_every_mesh_gives_what_interpreted_ranks_give() {
         agrees_on_every_size(&case, &cache);
         cases += 1;
     }
-    for case in Sample::of("compiled stages", 5).take(programs::pipelines()) {
+    for case in Sample::of("compiled stages", 5).take(pipelines::pipelines()) {
         agrees_on_every_size(&case, &cache);
         cases += 1;
     }

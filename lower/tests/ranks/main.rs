@@ -9,6 +9,8 @@ mod choosing;
 mod control;
 #[path = "../../../sharding/tests/spmd/edits.rs"]
 mod edits;
+#[path = "../../../sharding/tests/spmd/pipelines.rs"]
+mod pipelines;
 #[expect(dead_code, reason = "arguments are for runs, and nothing runs here")]
 #[path = "../../../sharding/tests/spmd/programs.rs"]
 mod programs;
@@ -17,7 +19,8 @@ mod table;
 
 use bugs::BUGS;
 use edits::{Kind, edited};
-use programs::{Case, case, cases, pipelines};
+use pipelines::pipelines;
+use programs::{Case, case, cases};
 use relax_corpus::sample::Sample;
 use relax_lower::certify::certified;
 use relax_program::frontend::{Program, print};

@@ -1,6 +1,7 @@
 //! Every size on every mesh: the ranks give what one device gives; bytes are those of the textbook.
 
-use crate::programs::{Case, case, cases, mixture, pipelines};
+use crate::pipelines::pipelines;
+use crate::programs::{Case, case, cases, mixture};
 use crate::{Sharded, arguments, load, near, same, sharded};
 use relax_semantics::ranks::Mesh;
 use relax_sharding::annotated::annotated;

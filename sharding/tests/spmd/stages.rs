@@ -1,9 +1,11 @@
 //! Pipeline stages: values that one worker of an axis of the mesh alone has.
 
 use crate::agree::demand_agreement;
-use crate::programs::{Case, pipelines, pipelines_on};
+use crate::pipelines::{pipelines, pipelines_on};
+use crate::programs::Case;
 use crate::seeded::found;
 use crate::{Sharded, arguments, planned, same, sharded};
+use relax_corpus::sample::Sample;
 use relax_program::frontend::Program;
 use relax_semantics::interp::{Interpreter, Options};
 use relax_semantics::ranks::{Alike, Exchange, Peers, Place, RanRank, Rank, on_all};
@@ -46,6 +48,25 @@ fn a_pipeline_sends_activations_once() {
     let bytes = columns.plan.bytes(&mut Prover::new()).eval(&|name| (name == "n").then_some(7));
     // Each of two sums moves 2 N bytes; two workers of a stage send, and two broadcast.
     assert_eq!(bytes.ok(), Some(7 * 4 * 4 * (2 * 2 + 2 + 2)), "{}", columns.text);
+}
+
+/// Where weights are small beside activations, and nothing says where a stage begins: calls go to weights, not weights to calls.
+#[test]
+fn weights_stay_on_their_workers() {
+    let text = "module_attr(\"mesh[0]\", \"3\")\n\ndef main(x: DTensor((\"n\", 4), \"f32\", \"mesh[0]\", \"O[0]\"), a: DTensor((4, 6), \"f32\", \"mesh[0]\", \"O[0]\"), b: DTensor((6, 4), \"f32\", \"mesh[0]\", \"O[1]\")):\n    h = relu(matmul(x, a))\n    return add(matmul(h, b), x)\n";
+    let sharded = sharded(text);
+    let sends = [(0, 1), (1, 0)].map(|(from, to)| Collective::Send { from, to });
+    let expected = [sends[0], sends[1], Collective::Broadcast(0)];
+    assert_eq!(collectives(&sharded), expected, "{}", sharded.text);
+    for n in [0, 1, 6] {
+        let given = arguments(&[vec![n, 4], vec![4, 6], vec![6, 4]]);
+        let found = sharded.on_ranks(&sharded.local, &given).expect("all ranks end");
+        assert!(same(&found, &sharded.on_one(&given)));
+    }
+    // Of two that lie apart the smaller one is moved.
+    let apart = "module_attr(\"mesh[0]\", \"2\")\n\ndef main(x: DTensor((\"n\", 4), \"f32\", \"mesh[0]\", \"O[0]\"), a: DTensor((4, 6), \"f32\", \"mesh[0]\", \"O[1]\")) -> DTensor((\"n\", 6), \"f32\", \"mesh[0]\", \"O[0]\"):\n    y = matmul(x, a)\n    return redistribute(y, \"mesh[0]\", \"O[0]\")\n";
+    let apart = crate::sharded(apart);
+    assert_eq!(collectives(&apart), [Collective::Send { from: 1, to: 0 }], "{}", apart.text);
 }
 
 #[test]
@@ -266,19 +287,36 @@ fn wrong(text: &str, workers: usize) -> Vec<(String, String)> {
         if line.contains("is_stage") && line.contains(" equal(") {
             put(at, "the other branch", line.replace(" equal(", " not_equal("));
         }
+        // Rows that nobody reads may be any, and in a branch that a worker takes it is this one.
+        let is_cast = line.contains("match_cast(");
+        let is_long = !line.contains(" = ") && !line.contains(": Tensor(");
+        if is_long || line.contains("zeros(") && !is_passed_on(&lines, line) {
+            continue;
+        }
         for (own, other) in heres.iter().zip(heres.iter().rev()) {
             for (place, _) in line.match_indices(own) {
                 let (before, rest) = line.split_at(place);
-                put(
-                    at,
-                    "rows of another worker",
-                    format!("{before}{}", rest.replacen(own, other, 1)),
-                );
-                put(at, "rows of every worker", format!("{before}{}", rest.replacen(own, "1", 1)));
+                let with = |rows: &str| format!("{before}{}", rest.replacen(own, rows, 1));
+                put(at, "rows of another worker", with(other));
+                if !is_cast {
+                    put(at, "rows of every worker", with("1"));
+                }
             }
         }
     }
     found
+}
+
+/// Whether what a branch gives is sent, or returned.
+fn is_passed_on(lines: &[&str], line: &str) -> bool {
+    let name = |line: &str| line.trim().split(" = ").next().unwrap_or_default().to_owned();
+    let given = format!(" = {}", name(line));
+    let is_given = |other: &&&str| other.ends_with(&given);
+    lines.iter().find(is_given).is_some_and(|other| {
+        let name = name(other);
+        let uses = [format!("({name}, \"mesh"), format!("return {name}")];
+        lines.iter().any(|line| uses.iter().any(|own| line.contains(own)))
+    })
 }
 
 #[test]
@@ -290,7 +328,8 @@ fn no_bug_in_a_stage_is_accepted() {
         }
         let sharded = sharded(&case.text);
         let workers = sharded.mesh().extents[0];
-        for (what, text) in wrong(&sharded.text, workers) {
+        let bugs = wrong(&sharded.text, workers);
+        for (what, text) in Sample::of("bugs in stages", 3).take(bugs) {
             count += 1;
             if found(&sharded, &text, &[case.shapes]).is_none() {
                 accepted.push(format!(
@@ -301,7 +340,7 @@ fn no_bug_in_a_stage_is_accepted() {
             }
         }
     }
-    assert!(count > 200, "{count}");
+    assert!(count > 150, "{count}");
     assert!(accepted.is_empty(), "{} of {count} accepted: {}", accepted.len(), accepted.join("\n"));
     eprintln!("{count} bugs");
 }

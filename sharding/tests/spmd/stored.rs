@@ -1,6 +1,7 @@
 //! Arguments that are stored elsewhere: each rank reads its part, and parts that ranks share are read once.
 
-use crate::programs::{cases, pipelines};
+use crate::pipelines::pipelines;
+use crate::programs::cases;
 use crate::{arguments, same, sharded};
 use relax_semantics::interp::Options;
 use relax_semantics::stop::Stop;

@@ -5,6 +5,8 @@
 
 #[path = "../../../../driver/tests/compiled/by_hand.rs"]
 mod by_hand;
+#[path = "../../../../sharding/tests/spmd/pipelines.rs"]
+mod pipelines;
 #[path = "../../../../sharding/tests/spmd/programs.rs"]
 #[expect(dead_code, reason = "a case by its name is for other tests")]
 mod programs;
@@ -89,7 +91,7 @@ fn cases(mesh: &str) -> String {
 
 /// Programs without stages, and with them.
 fn every_case() -> Vec<programs::Case> {
-    programs::cases().into_iter().chain(programs::pipelines()).collect()
+    programs::cases().into_iter().chain(pipelines::pipelines()).collect()
 }
 
 fn listed(numbers: &[usize]) -> String {
