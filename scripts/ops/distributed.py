@@ -166,7 +166,7 @@ def ranks():
     f.refused("no_workers", V, "spmd.only(x, 0, 0, 0)", "RX0501")
     f.refused("no_such_rank", V, "spmd.only(x, 2, 2, 0)", "RX0501")
     f.refused("no_such_target", V, "spmd.only(x, 2, 0, 2)", "RX0501")
-    f.refused("negative", V, "spmd.only(x, 2, 0, -1)", "RX0501")
+    f.refused("below_zero", V, "spmd.only(x, 2, 0, -1)", "RX0501")
     f.write()
 
     one, two = '"mesh[0]", 0, 1, 0', '"mesh[0]", 0, 2, 0'
@@ -203,7 +203,7 @@ def ranks():
         f.function("alone", [("x", tensor([2, 3], "f32"))], f"spmd.{name}(x, {two}, {wrong}, 2)" if name == "send" else f"spmd.{name}(x, {two}, 0, 2)",
                    [trap("ranks/alone", "alone", [X[:2, :3]])])
         f.refused("other_rows", [("x", tensor([2, 3], "f32"))], f"spmd.{name}(x, {two}, {stages}, 3)", "RX0501")
-        f.refused("negative", [("x", tensor([0, 3], "f32"))], f"spmd.{name}(x, {two}, {stages}, -1)", "RX0501")
+        f.refused("below_zero", [("x", tensor([0, 3], "f32"))], f"spmd.{name}(x, {two}, {stages}, -1)", "RX0501")
         f.refused("wrong", V, f"spmd.{name}(x, {one}, {wrong}, n)", "RX0501")
         f.refused("no_such_rank", V, f'spmd.{name}(x, "mesh[0]", 0, 2, 2, {stages}, n)', "RX0501")
         f.refused("no_mesh", V, f'spmd.{name}(x, "", 0, 1, 0, {stages}, n)', "RX0501")
