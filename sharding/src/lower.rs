@@ -16,6 +16,7 @@ use relax_syntax::dim::Dim;
 use relax_syntax::facts::Facts;
 use relax_syntax::ir::{
     Atom, Binding, Callee, Definition, DimVar, Expr, Function, Lambda, Module, VarId, VarInfo,
+    renumber,
 };
 use relax_syntax::span::Span;
 use relax_theorems::placement::blocks::is_shape;
@@ -52,7 +53,10 @@ pub fn lower(module: &Module, function: &Function, plan: &Plan, facts: &mut dyn 
         attrs: function.lambda.attrs.clone(),
         body: Some(body(function, &plan.results, &names, bindings)),
     };
-    let local = Function { name: function.name.clone(), span: function.span, lambda, vars, dims };
+    let mut local =
+        Function { name: function.name.clone(), span: function.span, lambda, vars, dims };
+    // What is written before a stage was made after its first bindings.
+    renumber(&mut local);
     let attrs = module.attrs.iter().filter(|(name, _)| *name == plan.axes.mesh).cloned().collect();
     Module { attrs, definitions: vec![Definition::Graph(local)] }
 }
@@ -111,14 +115,28 @@ impl<'a> Builder<'a> {
 
     /// A variable with a name that no other one has.
     fn add(&mut self, name: &str, annotation: Option<Annotation>, span: Span) -> VarId {
+        let name = self.unused(name);
+        self.vars.push(VarInfo { name, annotation, span });
+        VarId(u32::try_from(self.vars.len() - 1).unwrap_or(u32::MAX))
+    }
+
+    /// A name that no other variable has, made of this one.
+    pub(crate) fn unused(&mut self, name: &str) -> Name {
         let mut own = Name::from(name);
         let mut number = 0;
         while !self.taken.insert(own.clone()) {
             number += 1;
             own = format!("{name}_{number}").into();
         }
-        self.vars.push(VarInfo { name: own, annotation, span });
-        VarId(u32::try_from(self.vars.len() - 1).unwrap_or(u32::MAX))
+        own
+    }
+
+    /// Binds a variable of this name, as the two branches of an `if` bind what it gives.
+    pub(crate) fn bind_as(&mut self, name: &Name, expr: Expr, span: Span) -> VarId {
+        self.vars.push(VarInfo { name: name.clone(), annotation: None, span });
+        let var = VarId(u32::try_from(self.vars.len() - 1).unwrap_or(u32::MAX));
+        self.bindings.push(Binding { var, expr });
+        var
     }
 
     pub(crate) fn bind(&mut self, name: &str, expr: Expr, span: Span) -> VarId {

@@ -7,7 +7,8 @@ use crate::lower::Builder;
 use crate::movement::Movement;
 use crate::propagate::Step;
 use crate::rewritten::{Names, blocks, bound};
-use relax_syntax::annotation::{Annotation, Extents, TensorType};
+use relax_syntax::Name;
+use relax_syntax::annotation::Annotation;
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
 use relax_syntax::facts::Facts;
@@ -62,7 +63,7 @@ impl Builder<'_> {
                             self.outside((*var, layout.clone()), |own| own.step(step, facts));
                         }
                         _ => {
-                            self.stage_of(&stages(layout), used);
+                            self.stage_of(&self.stages_of(layout), used);
                             self.entered(step);
                             self.step(step, facts);
                             self.made((*var, layout.clone()));
@@ -130,7 +131,7 @@ impl Builder<'_> {
         let mut own = self.names[&(var, from.clone())];
         let mut key = (var, from);
         for (at, movement) in movements.iter().enumerate() {
-            let mut around = stages(&movement.after);
+            let mut around = self.stages_of(&movement.after);
             around.retain(|(axis, _)| *axis != movement.mesh_dim);
             self.stage_of(&around, used);
             if !stages(&key.1).is_empty() {
@@ -144,6 +145,13 @@ impl Builder<'_> {
                 self.made(key.clone());
             }
         }
+    }
+
+    /// The stages of a layout; of one worker alone there is nobody else.
+    fn stages_of(&self, layout: &Layout) -> Vec<(usize, usize)> {
+        let mut found = stages(layout);
+        found.retain(|(axis, _)| self.axes.workers[*axis].as_int() != Some(1));
+        found
     }
 
     /// Ends the stage that is written, of which these values are used later, unless it is the one of these workers, and begins that.
@@ -231,21 +239,19 @@ impl Builder<'_> {
         }
         let fields: Vec<(VarId, &Key, Option<usize>)> =
             each.iter().flat_map(|(own, key)| self.fields(*own, key)).collect();
-        let then: Vec<Atom> =
-            fields.iter().map(|(own, key, field)| self.leaves(*own, key, *field)).collect();
-        let then = self.giving(then);
-        let otherwise: Vec<Atom> =
-            fields.iter().map(|(_, key, field)| self.without_rows(key, *field)).collect();
-        let otherwise = self.giving(otherwise);
+        let name = match &fields[..] {
+            [(_, (var, _), _)] => self.unused(&self.function.var(*var).name),
+            _ => self.unused(STAGE),
+        };
+        let leaving = fields.iter().map(|(own, key, field)| self.leaving(*own, key, *field));
+        let leaving = leaving.collect();
+        let then = self.giving(&name, leaving);
+        let without = fields.iter().map(|(_, key, field)| self.without_rows(key, *field)).collect();
+        let otherwise = self.giving(&name, without);
         let inside = std::mem::replace(&mut self.names, stage.outside.1);
         self.bindings = stage.outside.0;
         let condition = Atom::Var(self.is_worker(&stage.workers));
-        let expr = Expr::If { condition, then, otherwise };
-        let name = match &fields[..] {
-            [(_, (var, _), _)] => self.function.var(*var).name.clone(),
-            _ => STAGE.into(),
-        };
-        let all = self.bind(&name, expr, Span::default());
+        let all = self.bind_as(&name, Expr::If { condition, then, otherwise }, Span::default());
         let several = fields.len() != 1;
         let mut number = 0..;
         for (own, key) in &each {
@@ -273,13 +279,15 @@ impl Builder<'_> {
         }
     }
 
-    /// The bindings so far as a branch that gives these: one value, or a tuple.
-    fn giving(&mut self, mut atoms: Vec<Atom>) -> Body {
-        let result = if atoms.len() == 1 {
-            atoms.swap_remove(0)
+    /// The bindings so far as a branch that gives these under a name: one value, or a tuple.
+    fn giving(&mut self, name: &Name, mut values: Vec<Expr>) -> Body {
+        let value = if values.len() == 1 {
+            values.swap_remove(0)
         } else {
-            Atom::Var(self.bind(STAGE, Expr::Atom(Atom::Tuple(atoms)), Span::default()))
+            let bound = |value| Atom::Var(self.bind(name, value, Span::default()));
+            Expr::Atom(Atom::Tuple(values.into_iter().map(bound).collect()))
         };
+        let result = Atom::Var(self.bind_as(name, value, Span::default()));
         Body { blocks: blocks(std::mem::take(&mut self.bindings)), result }
     }
 
@@ -307,28 +315,26 @@ impl Builder<'_> {
     }
 
     /// A tensor of the stage with the dims that it has outside.
-    fn leaves(&mut self, own: VarId, key: &Key, field: Option<usize>) -> Atom {
+    fn leaving(&mut self, own: VarId, key: &Key, field: Option<usize>) -> Expr {
         let info = self.function.var(key.0);
+        let (dims, dtype) = self.outer(key, field);
+        let of_field = |at| Expr::Get(Atom::Var(own), at);
+        if dims.is_empty() {
+            return field.map_or(Expr::Atom(Atom::Var(own)), of_field);
+        }
         let own = match field {
-            Some(at) => self.bind(&info.name, Expr::Get(Atom::Var(own), at), info.span),
+            Some(at) => self.bind(&info.name, of_field(at), info.span),
             None => own,
         };
-        let (dims, dtype) = self.outer(key, field);
-        if dims.is_empty() {
-            return Atom::Var(own);
-        }
-        let annotation =
-            Annotation::Tensor(TensorType { extents: Extents::Known(dims), dtype: Some(dtype) });
-        Atom::Var(self.bind(&info.name, Expr::MatchCast(Atom::Var(own), annotation), info.span))
+        Expr::MatchCast(Atom::Var(own), Annotation::tensor(dims, dtype))
     }
 
     /// The same on a worker that is not of the stage.
-    fn without_rows(&mut self, key: &Key, field: Option<usize>) -> Atom {
-        let info = self.function.var(key.0);
+    fn without_rows(&self, key: &Key, field: Option<usize>) -> Expr {
         let (dims, dtype) = self.outer(key, field);
         let args = vec![Atom::Shape(dims), Atom::Str(dtype.name().into())];
         let callee = Callee::Operator("zeros".into());
-        Atom::Var(self.bind(&info.name, Expr::Call { callee, args, attrs: Vec::new() }, info.span))
+        Expr::Call { callee, args, attrs: Vec::new() }
     }
 
     /// Whether this worker is the one of each axis.

@@ -310,13 +310,9 @@ fn wrong(text: &str, workers: usize) -> Vec<(String, String)> {
 /// Whether what a branch gives is sent, or returned.
 fn is_passed_on(lines: &[&str], line: &str) -> bool {
     let name = |line: &str| line.trim().split(" = ").next().unwrap_or_default().to_owned();
-    let given = format!(" = {}", name(line));
-    let is_given = |other: &&&str| other.ends_with(&given);
-    lines.iter().find(is_given).is_some_and(|other| {
-        let name = name(other);
-        let uses = [format!("({name}, \"mesh"), format!("return {name}")];
-        lines.iter().any(|line| uses.iter().any(|own| line.contains(own)))
-    })
+    let name = name(line);
+    let uses = [format!("({name}, \"mesh"), format!("return {name}")];
+    lines.iter().any(|line| uses.iter().any(|own| line.contains(own)))
 }
 
 #[test]
