@@ -309,7 +309,7 @@ impl Builder<'_> {
             None => tensor(own).map(|own| vec![own]),
         });
         let (dims, dtype) = each
-            .and_then(|mut each| Some(each.swap_remove(field.unwrap_or(0))))
+            .map(|mut each| each.swap_remove(field.unwrap_or(0)))
             .expect("invariant: dims and dtype of a planned value are known");
         (self.axes.local(&dims, layout), dtype)
     }
