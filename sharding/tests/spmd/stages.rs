@@ -14,7 +14,6 @@ use relax_semantics::tensor::Tensor;
 use relax_sharding::movement::Collective;
 use relax_sharding::run::run_by;
 use relax_symbolic::Prover;
-use relax_syntax::Name;
 use relax_syntax::span::Source;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -341,12 +340,10 @@ fn no_bug_in_a_stage_is_accepted() {
     eprintln!("{count} bugs");
 }
 
-/// What the last branch of a stage gives nowhere else is dropped on no rank: traps stay.
+/// A stage whose values nobody uses is computed all the same, as on one device: it may trap.
 #[test]
-fn what_nobody_uses_still_stops() {
+fn stages_that_nobody_uses_are_kept() {
     let text = "module_attr(\"mesh[0]\", \"2\")\n\ndef main(x: DTensor((\"n\", 4), \"f32\", \"mesh[0]\", \"O[1]\"), i: Tensor((2,), \"i64\")):\n    unused = take(x, i, axis=0, mode=\"fast\")\n    return add(x, x)\n";
     let sharded = sharded(text);
     assert!(sharded.text.contains("take("), "{}", sharded.text);
-    let names: Vec<Name> = sharded.local.functions().map(|own| own.name.clone()).collect();
-    assert_eq!(names, ["main"]);
 }
