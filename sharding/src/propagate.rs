@@ -70,8 +70,15 @@ pub(crate) fn planned(
     let samples = samples(function, &axes, sizes);
     let is_truncated = Cell::new(false);
     let stages = named_stages(function);
-    let propagation =
-        Propagation { module, function, axes: &axes, stages, samples: &samples, known, is_truncated };
+    let propagation = Propagation {
+        module,
+        function,
+        axes: &axes,
+        stages,
+        samples: &samples,
+        known,
+        is_truncated,
+    };
     let planned = propagation.run(facts);
     let is_truncated = propagation.is_truncated.get();
     facts.pop();

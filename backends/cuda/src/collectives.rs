@@ -23,7 +23,7 @@ const ALIGNED: usize = 256;
 pub struct Collective {
     /// The ranks that take part.
     pub group: Group,
-    /// What becomes of what they pass.
+    /// What becomes of what they pass, by their numbers in the group.
     pub movement: Movement,
     /// Whether sums are formed in the order of the ranks.
     pub is_exact: bool,
@@ -216,7 +216,7 @@ impl<D: Linked> Resident<D> {
                 let is_ours = !alike || !is_any_order(dtype, reduction, of);
                 is_ours.then(|| self.fold(dtype, reduction)).transpose()?
             }
-            Combined::Joined(_) => None,
+            Combined::Joined(_) | Combined::Sent { .. } => None,
         };
         let (from, to) = (self.bring(x, own)?, self.bring(out, own)?);
         // What is sent and what is received, each part where it is aligned.
@@ -245,6 +245,7 @@ impl<D: Linked> Resident<D> {
     fn ask(&mut self, job: &mut Job<'_>, parts: &[Vec<i64>]) -> Result<(), Error> {
         match (job.of.movement.combined, job.of.movement.cut) {
             (Combined::Joined(axis), cut) => self.joined(job, parts, (axis, cut)),
+            (Combined::Sent { source, target }, _) => self.sent(job, parts, (source, target)),
             (Combined::Reduced(reduction), None) => self.all_reduced(job, reduction),
             (Combined::Reduced(reduction), Some(axis)) => {
                 self.reduced_shard(job, (reduction, axis))
@@ -267,6 +268,35 @@ impl<D: Linked> Resident<D> {
             return Ok(());
         }
         self.queue.direct(|device| device.copy_rows(from, to, piece.width, piece.count))
+    }
+
+    /// A send and a broadcast.
+    fn sent(
+        &mut self,
+        job: &mut Job<'_>,
+        parts: &[Vec<i64>],
+        (source, target): (usize, Option<usize>),
+    ) -> Result<(), Error> {
+        let group = job.of.group;
+        let ((x, of_x), (out, of_out)) = (job.x, job.out);
+        let gets = |rank: usize| target.is_none_or(|target| target == rank);
+        let mut transfers = Vec::new();
+        if group.rank == source {
+            let others = (0..group.size).filter(|&rank| rank != source && gets(rank));
+            let bytes = of_x.bytes();
+            transfers.extend(others.map(|to| Transfer::Send { to, address: x, bytes }));
+            // It keeps what all get, and a scalar.
+            if of_out.bytes() > 0 {
+                fits(of_out.bytes() == bytes)?;
+                self.queue.step(Step::Copy { from: x, to: out, bytes })?;
+            }
+        } else if gets(group.rank) {
+            let sent = Layout { dims: &parts[source], size: job.dtype.size() };
+            let bytes = of_out.bytes();
+            fits(sent.bytes() == bytes)?;
+            transfers.push(Transfer::Receive { from: source, address: out, bytes });
+        }
+        self.transfer(&group, transfers)
     }
 
     /// All-gather and all-to-all.

@@ -5,18 +5,20 @@ use crate::{Device, Error};
 use relax_runtime::DType;
 use relax_syntax::annotation::Reduction;
 
-/// The ranks along one axis of a mesh, as one of them sees them.
+/// The ranks along one axis of a mesh, or two of them, as one of them sees them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Group {
     /// The axis of the mesh.
     pub axis: usize,
     /// The first of them, among all ranks.
     pub first: usize,
+    /// The last of them, among all ranks.
+    pub last: usize,
     /// How many there are.
     pub size: usize,
     /// The number of this one in the group.
     pub rank: usize,
-    /// How many such groups the mesh has.
+    /// How many such groups the mesh has along the axis.
     pub groups: usize,
 }
 

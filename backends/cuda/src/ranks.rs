@@ -28,8 +28,8 @@ pub(crate) struct Clique {
 /// By architecture and text.
 type Codes = BTreeMap<(String, String), Arc<[u8]>>;
 
-/// A group of ranks: the axis, and the first of them.
-type Key = (usize, usize);
+/// A group of ranks: the axis, the first and the last of them, and how many there are.
+type Key = (usize, usize, usize, usize);
 
 #[derive(Default)]
 struct State {
@@ -48,7 +48,7 @@ pub(crate) struct Links {
 
 #[derive(Default)]
 struct Own {
-    communicators: BTreeMap<usize, Communicator>,
+    communicators: BTreeMap<Key, Communicator>,
     /// Behind the last collective; none once it was waited for.
     last: Option<Event>,
 }
@@ -61,7 +61,7 @@ struct Communicator(Handle, usize);
 unsafe impl Send for Communicator {}
 
 fn key(group: &Group) -> Key {
-    (group.axis, group.first)
+    (group.axis, group.first, group.last, group.size)
 }
 
 impl Clique {
@@ -171,13 +171,13 @@ impl Links {
 
     fn communicator(&self, own: &mut Own, group: &Group) -> Result<Communicator, Error> {
         let (clique, nccl) = (&*self.clique, &self.clique.nccl);
-        if let Some(known) = own.communicators.get_mut(&group.axis) {
+        if let Some(known) = own.communicators.get_mut(&key(group)) {
             known.1 += 1;
             return Ok(*known);
         }
         let handle = nccl.communicator(clique.id(group)?, (group.size, group.rank))?;
         let made = Communicator(handle, 1);
-        own.communicators.insert(group.axis, made);
+        own.communicators.insert(key(group), made);
         clique.poll(|| nccl.is_idle(handle)).map(|()| made)
     }
 

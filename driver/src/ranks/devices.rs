@@ -11,7 +11,8 @@ use relax_reference::{
 use relax_runtime::program::Numerics;
 use relax_runtime::{self as machine, Module, Operand, Resident, ResidentCall};
 use relax_semantics::ops::{
-    self, Described, Eval, Operator, Passed, collective_of_ranks, is_of_ranks, lookup,
+    self, Combined, Described, Eval, Movement, Operator, Passed, collective_of_ranks, is_of_ranks,
+    lookup,
 };
 use relax_semantics::ranks::{Alike, Exchange, Mesh, Place, RanRank, Rank, on_all};
 use relax_semantics::stop::Stop;
@@ -261,9 +262,10 @@ impl Around {
         let call = held.call;
         let mut made = call.blank(held.tensor.dtype(), &dims).map_err(stop_to_semantics)?;
         let x = held.tensor.reading().map_err(stop_to_semantics)?;
+        let members = movement.members(workers);
         let collective = Collective {
-            group: self.group(rank.worker(), mesh_dim, (workers, own)),
-            movement,
+            group: self.group(rank.worker(), mesh_dim, (workers, own), &members),
+            movement: among(movement, &members),
             is_exact: self.is_exact,
         };
         let place =
@@ -289,12 +291,37 @@ impl Around {
         Ok(Held { tensor: made.filled(eval.row.name), is_new: true, ..held })
     }
 
-    /// The ranks along an axis of the mesh. What does not fit the mesh is refused when they meet.
-    fn group(&self, worker: usize, axis: usize, (size, rank): (usize, usize)) -> Group {
+    /// The ranks that take part, of those along an axis of the mesh. What does not fit the mesh is refused when they meet.
+    fn group(
+        &self,
+        worker: usize,
+        axis: usize,
+        (workers, own): (usize, usize),
+        members: &[usize],
+    ) -> Group {
         let fits = axis < self.mesh.extents.len();
-        let first = if fits { self.mesh.group(worker, axis).first().copied() } else { None };
-        let workers: usize = self.mesh.extents.iter().product();
-        let first = first.unwrap_or(worker);
-        Group { axis, first, size, rank, groups: workers / size.max(1) }
+        let along = if fits { self.mesh.group(worker, axis) } else { Vec::new() };
+        let of = |member: Option<&usize>| member.and_then(|&at| along.get(at)).copied();
+        let all: usize = self.mesh.extents.iter().product();
+        Group {
+            axis,
+            first: of(members.first()).unwrap_or(worker),
+            last: of(members.last()).unwrap_or(worker),
+            size: members.len(),
+            rank: members.iter().position(|&at| at == own).unwrap_or(own),
+            groups: all / workers.max(1),
+        }
     }
+}
+
+/// A movement by the numbers of ranks among those that take part.
+fn among(movement: Movement, members: &[usize]) -> Movement {
+    let number = |rank: usize| members.iter().position(|&at| at == rank).unwrap_or(rank);
+    let combined = match movement.combined {
+        Combined::Sent { source, target } => {
+            Combined::Sent { source: number(source), target: target.map(number) }
+        }
+        other => other,
+    };
+    Movement { combined, ..movement }
 }

@@ -4,8 +4,8 @@
 
 use crate::by_hand::{by_hand, collectives, disagreements, given, numbers, shown, tensor};
 use crate::emulator::{Emulator, Report};
-use crate::programs;
 use crate::ranks::{agree, loaded};
+use crate::{pipelines, programs};
 use ndarray::{ArrayD, IxDyn};
 use relax_driver::ranks::DeviceRanks;
 use relax_driver::{Bound, CompileError, Target, backend, compile_on};
@@ -63,7 +63,7 @@ fn emulated(name: &str, devices: usize, settings: &[(&str, &str)]) -> Option<Rep
 }
 
 /// Programs of which each collective moves something, by kind.
-const NAMES: [&str; 8] = [
+const NAMES: [&str; 12] = [
     "paper",
     "megatron, rows",
     "megatron, columns",
@@ -72,6 +72,10 @@ const NAMES: [&str; 8] = [
     "norm",
     "exchange",
     "exchange, columns",
+    "two stages",
+    "two stages of rows",
+    "three stages",
+    "loss",
 ];
 
 #[test]
@@ -83,7 +87,8 @@ fn sizes_on_meshes() {
         Ok("fast") => Numerics::Reassociated,
         _ => Numerics::Exact,
     };
-    for case in programs::cases().into_iter().filter(|case| NAMES.contains(&case.name)) {
+    let cases = programs::cases().into_iter().chain(pipelines::pipelines());
+    for case in cases.filter(|case| NAMES.contains(&case.name)) {
         let program = loaded(&case.text);
         let function = program.module.function("main").expect("a main");
         let sharded = shard(&program.module, function, &BTreeMap::new(), &mut Prover::new());

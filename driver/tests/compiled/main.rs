@@ -7,6 +7,8 @@ mod devices;
 #[path = "../../../backends/cuda/tests/emulator/mod.rs"]
 mod emulator;
 mod gradients;
+#[path = "../../../sharding/tests/spmd/pipelines.rs"]
+mod pipelines;
 #[path = "../../../sharding/tests/spmd/programs.rs"]
 #[expect(dead_code, reason = "a case by its name is for other tests")]
 mod programs;

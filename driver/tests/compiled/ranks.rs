@@ -1,11 +1,8 @@
 //! Compiled ranks against interpreted ones: for every size of the programs of the sharding tests on every mesh; each collective for
 //! each dtype, bit for bit; and ranks that disagree, which stop in the same way.
 
-#[path = "../../../sharding/tests/spmd/pipelines.rs"]
-mod pipelines;
-
 use crate::by_hand::{by_hand, collectives, disagreements, given, numbers, shown, tensor};
-use crate::programs;
+use crate::{pipelines, programs};
 use relax_corpus::sample::Sample;
 use relax_cpu::{Cache, Compiler};
 use relax_driver::ranks::Ranks;

@@ -102,7 +102,7 @@ fn sizes(processes: &Arc<Processes>, lists: &str) -> Checked {
         let program = loaded(&case.text);
         let function = program.module.function("main").expect("a main");
         let sharded = shard(&program.module, function, &BTreeMap::new(), &mut Prover::new());
-        let Sharded { plan, local } =
+        let Sharded { plan, local, .. } =
             sharded.unwrap_or_else(|refused| panic!("{refused:?}\n{}", case.text));
         let mesh = plan.axes.with_workers(processes.ranks()).expect("a mesh of all ranks");
         let machine = also_compiled.contains(&number).then(|| compiled(&program, &local, &cache));
