@@ -44,9 +44,7 @@ impl Making<'_> {
         }
         for (at, info) in own.vars.iter().enumerate() {
             let old = VarId(u32::try_from(at).unwrap_or(u32::MAX));
-            if !new.contains_key(&old) {
-                new.insert(old, self.var(info.clone()));
-            }
+            new.entry(old).or_insert_with(|| self.var(info.clone()));
         }
         let mut body = own.lambda.body.expect("invariant: a function with a plan has a body");
         rename_body(&mut body, &new);

@@ -216,7 +216,8 @@ impl Comparison<'_> {
     /// The layouts that a program of one device asks for change no value. These are of its bindings from this one on.
     fn find_roots(&mut self, first: usize) {
         let asks = |name: &Name| lookup(name).filter(|row| says_layout(row));
-        for binding in self.global[first..].to_vec() {
+        for at in first..self.global.len() {
+            let binding = self.global[at];
             let of = match &binding.expr {
                 Expr::Atom(Atom::Var(of)) => Some(*of),
                 Expr::Call { callee: Callee::Operator(name), args, attrs } => asks(name)
