@@ -9,20 +9,22 @@
 mod branches;
 mod calls;
 mod collectives;
+mod stages;
 mod world;
 
 use crate::answers::Source;
 use crate::derive::Stage;
 use crate::obligation::{Kind, Obligation, Outcome};
 use relax_semantics::check::{Phase, check};
-use relax_semantics::ops::{is_of_ranks, lookup, passed, says_layout};
+use relax_semantics::ops::{OfDims, is_of_ranks, lookup, passed, says_layout};
 use relax_syntax::Name;
 use relax_syntax::annotation::{Annotation, Placement};
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
-use relax_syntax::facts::{Answer, Facts};
+use relax_syntax::facts::{Answer, Claim, Facts};
 use relax_syntax::ir::{Atom, Binding, Callee, Definition, Expr, Function, Module, VarId};
 use relax_theorems::placement::calls::{assume_declared, tensor};
+use stages::Workers;
 use std::collections::{BTreeMap, BTreeSet};
 use world::World;
 
@@ -79,8 +81,8 @@ struct Side {
     annotations: Vec<Annotation>,
     /// Checks that are no constraints of operators, of a variable or of the result, such as those of annotations.
     checks: BTreeMap<Option<VarId>, String>,
-    /// Variables and results of which anything is left to be checked.
-    checked: BTreeSet<Option<VarId>>,
+    /// All that is left to be checked of variables and of the result, as a claim where it is one.
+    left: Vec<(Option<VarId>, Option<Claim>)>,
 }
 
 impl Side {
@@ -96,9 +98,9 @@ impl Side {
         let own: Vec<_> = left.filter(|left| left.function == *name).collect();
         let others = own.iter().filter(|left| left.claim.is_none());
         let checks = others.map(|left| (left.var, left.text.clone())).collect();
-        let left = own.iter().map(|left| left.var).collect();
+        let left = own.iter().map(|left| (left.var, left.claim.clone())).collect();
         let (name, module) = (name.clone(), checked.module);
-        Ok(Self { name, module, annotations, checks, checked: left })
+        Ok(Self { name, module, annotations, checks, left })
     }
 
     /// Demands that only constraints of operators are checked of a variable, or of the result: what else is could stop a rank.
@@ -156,6 +158,8 @@ fn compared(
         held: BTreeMap::new(),
         alike: BTreeSet::new(),
         tuples: BTreeMap::new(),
+        scalars: BTreeMap::new(),
+        stage: Workers::new(),
         facts: &mut *facts,
     };
     comparison.find_roots(0);
@@ -209,6 +213,10 @@ struct Comparison<'a> {
     alike: BTreeSet<VarId>,
     /// What each field is of a tuple of the local program that is no tuple of one device.
     tuples: BTreeMap<VarId, Vec<Vec<Held>>>,
+    /// What scalars of the local program are that are computed of dims.
+    scalars: BTreeMap<VarId, OfDims>,
+    /// The workers that are in this branch alone.
+    stage: Workers,
     facts: &'a mut dyn Facts,
 }
 
@@ -301,11 +309,17 @@ impl Comparison<'_> {
             Expr::Atom(Atom::Tuple(items)) => self.tuple(binding.var, items),
             _ => self.ranks.has_no_check(Some(binding.var)).and_then(|()| self.binding(binding)),
         };
+        if let Some(scalar) = self.of_dims(binding) {
+            self.scalars.insert(binding.var, scalar);
+        }
         let what = "it is a value of one device in a layout";
         match held {
             Err(_) if self.is_alike(binding) => {
                 self.alike.insert(binding.var);
                 shown.push(Shown::of(place, "every rank has the same, and does not stop", Ok(())));
+            }
+            Err(_) if self.is_of_dims(binding) => {
+                shown.push(Shown::of(place, "it is computed of dims, and no rank stops", Ok(())));
             }
             held => shown.push(Shown::of(place, what, held)),
         }
@@ -334,10 +348,6 @@ impl Comparison<'_> {
         }
         self.held.insert(binding.var, held);
         Ok(())
-    }
-
-    fn held(&self, var: VarId) -> Vec<Held> {
-        self.held.get(&var).cloned().unwrap_or_default()
     }
 
     /// The bindings of the same constant.

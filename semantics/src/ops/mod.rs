@@ -23,6 +23,7 @@ mod attention;
 mod binary;
 mod builtins;
 mod calls;
+mod conditions;
 mod convolution;
 mod creation;
 mod distributed;
@@ -45,6 +46,7 @@ mod unary;
 pub use apply::{apply, check_constraints, described_call};
 pub use builtins::{HeapBuiltin, heap_builtin};
 pub use calls::{called_by_name, computes_by_name, is_deduced_by_name, only_checks};
+pub use conditions::{OfDims, of_dims};
 pub use distributed::{
     Combined, Described, Movement, Passed, Placed, collective_of_ranks, is_of_ranks, own_rows,
     placed, says_layout, without_rows,

@@ -203,7 +203,7 @@ impl<'a> Collective<'a> {
 
     /// Every wrong call in the place of one; none for a group of one rank, which has nobody to ask.
     fn edits(&self) -> Vec<Found> {
-        let is_own = self.name == "own_shard";
+        let is_own = matches!(self.name, "own_shard" | "only");
         let workers = if is_own { 1 } else { 3 };
         if *self.dim(workers) == Dim::Int(1) {
             return Vec::new();
@@ -216,7 +216,9 @@ impl<'a> Collective<'a> {
             (Kind::Group, "another rank", self.opposite(workers, workers + 1)),
             (Kind::Group, "more ranks", self.one_more(workers)),
         ];
-        if is_own {
+        if self.name == "only" {
+            found.push((Kind::Group, "another worker", self.one_more(3)));
+        } else if is_own {
             found.push((Kind::Group, "the shard of the first rank", self.with(2, int(0))));
             found.extend(self.other_axes(3, None));
             found.extend(self.in_equal_parts());
@@ -283,6 +285,15 @@ impl<'a> Collective<'a> {
                 found.push((Layout, "summed", reduced("sum")));
                 found
             }
+            "send" => vec![
+                (Kind::Group, "of another worker", self.one_more(5)),
+                (Kind::Group, "to another worker", self.one_more(6)),
+                (Kind::Ragged, "one row more", self.one_more(7)),
+            ],
+            "broadcast" => vec![
+                (Kind::Group, "of another worker", self.one_more(5)),
+                (Kind::Ragged, "one row more", self.one_more(6)),
+            ],
             _ => {
                 let swapped = self.other(self.name, &[6, 5, 7].map(|at| args[at].clone()));
                 let gathered = self.other("all_gather", &[6, 7].map(|at| args[at].clone()));

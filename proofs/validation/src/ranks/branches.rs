@@ -13,9 +13,9 @@ use relax_syntax::facts::{Answer, Claim, Relation};
 use relax_syntax::ir::{Atom, Binding, Body, Callee, Expr, VarId};
 
 /// What a branch of ranks gives, each field of a tuple.
-struct Given {
-    fields: Vec<Vec<Held>>,
-    is_tuple: bool,
+pub(super) struct Given {
+    pub(super) fields: Vec<Vec<Held>>,
+    pub(super) is_tuple: bool,
 }
 
 impl<'a> Comparison<'a> {
@@ -33,6 +33,9 @@ impl<'a> Comparison<'a> {
         let Atom::Var(condition) = condition else {
             return Err("its condition is no variable".to_owned());
         };
+        if let Some(stage) = self.stage_of(*condition) {
+            return self.staged((var, &stage), own, shown);
+        }
         let whole = self.held_whole(*condition);
         if whole.is_empty() && !self.alike.contains(condition) {
             return Err("not every rank is known to have the same condition".to_owned());
@@ -67,7 +70,7 @@ impl<'a> Comparison<'a> {
         self.two_ways(var, then, &otherwise)
     }
 
-    fn gives(&mut self, var: VarId, mut fields: Vec<Vec<Held>>, is_tuple: bool) {
+    pub(super) fn gives(&mut self, var: VarId, mut fields: Vec<Vec<Held>>, is_tuple: bool) {
         if is_tuple {
             self.tuples.insert(var, fields);
         } else if !fields.is_empty() {
@@ -83,7 +86,12 @@ impl<'a> Comparison<'a> {
     }
 
     /// What a branch of ranks gives, whose values are those before the `if` and those of a branch of one device.
-    fn branch(&mut self, own: &Body, one: Option<&'a Body>, shown: &mut Vec<Shown>) -> Given {
+    pub(super) fn branch(
+        &mut self,
+        own: &Body,
+        one: Option<&'a Body>,
+        shown: &mut Vec<Shown>,
+    ) -> Given {
         let outer = self.global.len();
         self.global.extend(one.iter().flat_map(|one| one.bindings()));
         self.find_roots(outer);
@@ -201,6 +209,11 @@ impl<'a> Comparison<'a> {
         if declared.is_some_and(|declared| declared != annotation) {
             return Err("it is declared as something else than what is checked".to_owned());
         }
+        let known = self.held(of);
+        if !known.is_empty() && self.is_so(of, annotation) {
+            self.held.insert(var, known);
+            return Ok(());
+        }
         let whole = self.held_whole(of);
         let mut found = Vec::new();
         for Binding { var: one, expr } in self.global.clone() {
@@ -243,41 +256,61 @@ impl<'a> Comparison<'a> {
 
     /// Whether every rank computes the same by a binding, from what every rank has, and none stops at it.
     pub(super) fn is_alike(&mut self, binding: &Binding) -> bool {
-        if self.ranks.checked.contains(&Some(binding.var)) {
-            return false;
-        }
-        match &binding.expr {
+        let is_same = match &binding.expr {
             Expr::Atom(atom) => self.is_alike_atom(atom),
-            Expr::Call { callee: Callee::Operator(name), args, attrs } => {
-                let computes = lookup(name).is_some_and(|row| {
-                    !is_of_ranks(row) && row.effect == Effect::Pure && row.traps == Traps::Never
-                });
-                computes
-                    && args.iter().all(|atom| self.is_alike_atom(atom))
-                    && attrs.iter().all(|(_, atom)| self.is_alike_atom(atom))
-            }
+            Expr::Call { args, attrs, .. } => args
+                .iter()
+                .chain(attrs.iter().map(|(_, atom)| atom))
+                .all(|atom| self.is_alike_atom(atom)),
             _ => false,
-        }
+        };
+        is_same && self.never_stops(binding)
     }
 
-    fn is_alike_atom(&mut self, atom: &Atom) -> bool {
+    fn is_alike_atom(&self, atom: &Atom) -> bool {
         match atom {
             Atom::Var(var) => self.alike.contains(var) || !self.held_whole(*var).is_empty(),
             Atom::Tuple(items) | Atom::List(items) => {
                 items.iter().all(|item| self.is_alike_atom(item))
             }
-            Atom::Dim(dim) => self.is_alike_dim(dim),
-            Atom::Shape(dims) => {
-                dims.iter().all(|dim| self.is_alike_dim(dim) && self.is_natural(dim))
-            }
-            Atom::Constant(_) | Atom::External(_) => true,
+            Atom::Dim(dim) => self.world.is_alike(dim),
+            Atom::Shape(dims) => dims.iter().all(|dim| self.world.is_alike(dim)),
+            Atom::Constant(_) | Atom::External(_) | Atom::Str(_) => true,
             _ => false,
         }
     }
 
-    /// Whether every rank has a dim alike, and it has a value.
-    fn is_alike_dim(&mut self, dim: &Dim) -> bool {
-        self.world.is_alike(dim) && self.has_value(dim)
+    /// Whether no rank stops at a binding that is no collective, whatever dims are.
+    pub(super) fn never_stops(&mut self, binding: &Binding) -> bool {
+        let left = self.ranks.left.iter().filter(|(var, _)| *var == Some(binding.var));
+        let left: Vec<Option<Claim>> = left.map(|(_, claim)| claim.clone()).collect();
+        if !left.into_iter().all(|claim| claim.is_some_and(|claim| self.is_claim_proved(claim))) {
+            return false;
+        }
+        match &binding.expr {
+            Expr::Atom(atom) => self.has_values(atom),
+            Expr::Call { callee: Callee::Operator(name), args, attrs } => {
+                let computes = lookup(name).is_some_and(|row| {
+                    !is_of_ranks(row) && row.effect == Effect::Pure && row.traps == Traps::Never
+                });
+                let mut all = args.iter().chain(attrs.iter().map(|(_, atom)| atom));
+                computes && all.all(|atom| self.has_values(atom))
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether the dims in an argument have values, those of shapes at least 0.
+    fn has_values(&mut self, atom: &Atom) -> bool {
+        match atom {
+            Atom::Tuple(items) | Atom::List(items) => {
+                items.iter().all(|item| self.has_values(item))
+            }
+            Atom::Dim(dim) => self.has_value(dim),
+            Atom::Shape(dims) => dims.iter().all(|dim| self.has_value(dim) && self.is_natural(dim)),
+            Atom::Var(_) | Atom::Constant(_) | Atom::External(_) | Atom::Str(_) => true,
+            _ => false,
+        }
     }
 
     fn has_value(&mut self, dim: &Dim) -> bool {
@@ -288,10 +321,19 @@ impl<'a> Comparison<'a> {
             && (!divides || self.is_proved(Claim::new(1, Relation::AtMost, sides.1.clone())))
     }
 
+    /// Whether a claim on dims that have values is proved.
+    fn is_claim_proved(&mut self, claim: Claim) -> bool {
+        let is_sign = claim.relation == Relation::AtMost && claim.left == Dim::Int(0);
+        (is_sign && self.is_natural(&claim.right)) || self.is_proved(claim)
+    }
+
     /// Whether a dim that has a value is at least 0.
     fn is_natural(&mut self, dim: &Dim) -> bool {
         self.is_proved(Claim::new(0, Relation::AtMost, dim.clone()))
             || match dim {
+                Dim::Op(DimOp::Max, sides) => {
+                    self.is_natural(&sides.0) || self.is_natural(&sides.1)
+                }
                 Dim::Op(op, sides) if *op != DimOp::Sub => {
                     self.is_natural(&sides.0) && self.is_natural(&sides.1)
                 }

@@ -1,9 +1,10 @@
 //! What collectives make of layouts.
 
-use super::{Comparison, Held};
+use super::{Comparison, Held, Layout};
 use relax_semantics::ops::{Operator, Placed, placed};
 use relax_syntax::Name;
 use relax_syntax::annotation::Placement;
+use relax_syntax::dim::Dim;
 use relax_syntax::ir::Atom;
 
 impl Comparison<'_> {
@@ -28,12 +29,24 @@ impl Comparison<'_> {
                 return Err("its operand is not its first argument".to_owned());
             }
             let axis = self.group(&call)?;
+            if self.stage.iter().any(|(own, _)| *own == axis) {
+                return Err("other workers of its axis do not take part".to_owned());
+            }
             let is_whole = match (call.from, call.extent) {
                 (Placement::Sharded(joined), Some(extent)) => self.is_equal(extent, &dims[joined]),
+                (Placement::Only(_), Some(rows)) => {
+                    let whole = |own: &Placement| match own {
+                        Placement::Only(_) => Placement::Replicated,
+                        other => *other,
+                    };
+                    let on_worker: Layout = layout.iter().map(whole).collect();
+                    let dims = self.world.local(&dims, &on_worker);
+                    self.is_equal(rows, dims.first().unwrap_or(&Dim::Int(1)))
+                }
                 _ => true,
             };
-            if layout[axis] == call.from && is_whole {
-                layout[axis] = call.to;
+            if layout[axis] == self.world.plain(axis, call.from) && is_whole {
+                layout[axis] = self.world.plain(axis, call.to);
                 // Another axis of the mesh that cuts the same axis of the tensor would cut what is cut already.
                 if self.world.is_legal(&layout) {
                     found.push((value, layout));

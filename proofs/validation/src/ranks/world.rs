@@ -3,7 +3,7 @@
 use super::Layout;
 use relax_semantics::check::mesh_extents;
 use relax_syntax::Name;
-use relax_syntax::annotation::{Annotation, Extents, Placement, shard_extent};
+use relax_syntax::annotation::{Annotation, Extents, Placement, shard_extent, stage_extent};
 use relax_syntax::dim::Dim;
 use relax_syntax::facts::{Claim, Facts, Relation};
 use relax_syntax::ir::{DimVar, Function, Module};
@@ -125,17 +125,14 @@ impl World {
     /// Where it is over another mesh.
     pub(super) fn layout_of(&self, annotation: &Annotation) -> Result<Layout, String> {
         match annotation {
-            Annotation::DTensor(own)
-                if own.placements.iter().any(|own| matches!(own, Placement::Only(_))) =>
-            {
-                Err(format!("`{annotation}` is on one worker alone, which is not followed"))
+            Annotation::DTensor(own) => {
+                let placements = own.placements.iter().enumerate();
+                let layout: Layout = placements.map(|(axis, own)| self.plain(axis, *own)).collect();
+                match own.mesh == self.mesh && self.is_legal(&layout) {
+                    true => Ok(layout),
+                    false => Err(format!("`{annotation}` is no layout over \"{}\"", self.mesh)),
+                }
             }
-            Annotation::DTensor(own)
-                if own.mesh != self.mesh || !self.is_legal(&own.placements) =>
-            {
-                Err(format!("`{annotation}` is no layout over \"{}\"", self.mesh))
-            }
-            Annotation::DTensor(own) => Ok(own.placements.clone()),
             _ => Ok(self.replicated()),
         }
     }
@@ -147,13 +144,30 @@ impl World {
             if let Placement::Sharded(at) = placement
                 && let Some(dim) = dims.get_mut(*at)
             {
-                *dim = shard_extent(dim, &self.workers[axis], &Dim::Var(self.ranks[axis].clone()));
+                *dim = shard_extent(dim, &self.workers[axis], &self.rank(axis));
+            }
+        }
+        let Some(first) = dims.first_mut() else { return dims };
+        for (axis, placement) in layout.iter().enumerate() {
+            if let Placement::Only(worker) = placement {
+                *first = stage_extent(first, *worker, &self.workers[axis], &self.rank(axis));
             }
         }
         dims
     }
 
-    /// Whether a layout has a meaning: a placement for each axis, no axis of the tensor cut twice, and reductions of one kind, whose order
+    /// The rank along an axis.
+    pub(super) fn rank(&self, axis: usize) -> Dim {
+        Dim::Var(self.ranks[axis].clone())
+    }
+
+    /// A placement along an axis: where there is one worker, what it alone has is what every worker has.
+    pub(super) fn plain(&self, axis: usize, own: Placement) -> Placement {
+        let is_alone = self.workers.get(axis).is_some_and(|workers| workers.as_int() == Some(1));
+        if is_alone && own == Placement::Only(0) { Placement::Replicated } else { own }
+    }
+
+    /// Whether a layout has a meaning: a placement for each axis, of a worker that is there, no axis of the tensor cut twice, and reductions of one kind, whose order
     /// does not matter.
     pub(super) fn is_legal(&self, layout: &[Placement]) -> bool {
         let reductions = layout.iter().filter(|own| matches!(own, Placement::Partial(_)));
@@ -161,11 +175,18 @@ impl World {
         reductions.dedup();
         let is_cut = |own: &Placement| matches!(own, Placement::Sharded(_));
         layout.len() == self.workers.len()
-            && !layout.iter().any(|own| matches!(own, Placement::Only(_)))
+            && layout.iter().zip(&self.workers).all(|(own, workers)| has_worker(*own, workers))
             && reductions.len() <= 1
             && layout
                 .iter()
                 .enumerate()
                 .all(|(at, own)| !is_cut(own) || !layout[..at].contains(own))
     }
+}
+
+/// Whether an axis has the worker of a placement. Of any number of workers there is a first one.
+fn has_worker(own: Placement, workers: &Dim) -> bool {
+    let Placement::Only(worker) = own else { return true };
+    let literal = workers.as_int().and_then(|workers| usize::try_from(workers).ok());
+    worker < literal.unwrap_or(1)
 }

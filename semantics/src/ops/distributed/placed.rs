@@ -22,7 +22,7 @@ pub struct Placed<'a> {
     pub from: Placement,
     /// The placement of the result.
     pub to: Placement,
-    /// The extent of the whole tensor along the axis that is joined.
+    /// The extent of the whole tensor along the axis that is joined; the rows of one that is sent.
     pub extent: Option<&'a Dim>,
 }
 
@@ -49,12 +49,16 @@ pub fn placed<'a>(
     let call = Call { row, given };
     let sharded = |name: &str| call.axis(name, axes).map(Placement::Sharded);
     let partial = || call.reduction().map(Placement::Partial);
+    let only = |name: &str| call.worker(name).map(Placement::Only);
     let (from, to) = match row.name {
         "spmd.own_shard" => (Placement::Replicated, sharded("axis")?),
         "spmd.all_reduce" => (partial()?, Placement::Replicated),
         "spmd.reduce_scatter" => (partial()?, sharded("axis")?),
         "spmd.all_gather" => (sharded("axis")?, Placement::Replicated),
         "spmd.all_to_all" => (sharded("concat_axis")?, sharded("split_axis")?),
+        "spmd.only" => (Placement::Replicated, only("target")?),
+        "spmd.send" => (only("source")?, only("target")?),
+        "spmd.broadcast" => (only("source")?, Placement::Replicated),
         other => return Err(format!("what `{other}` does to a layout is not known")),
     };
     let has = |name: &str| row.params.iter().any(|param| param.name == name);
@@ -105,6 +109,12 @@ impl<'a> Call<'a> {
         };
         let found = axis.and_then(|axis| normalize_axis(axis, axes));
         found.ok_or_else(|| format!("`{name}` is no axis of the tensor"))
+    }
+
+    /// A worker, by a literal.
+    fn worker(&self, name: &str) -> Result<usize, String> {
+        let worker = self.dim(name)?.as_int().and_then(|own| usize::try_from(own).ok());
+        worker.ok_or_else(|| format!("`{name}` is no worker"))
     }
 
     /// The reduction: a sum where none is given.
