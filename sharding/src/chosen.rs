@@ -7,7 +7,7 @@ use relax_syntax::ir::{
     Atom, Binding, Block, BlockKind, Body, Expr, Function, Renaming, VarId, VarInfo, rename_body,
     renumber,
 };
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A function with the bodies of all these, of the same parameters and results; each is taken where its condition holds and none
 /// before it, the last one, which has none, elsewhere.
@@ -38,13 +38,18 @@ struct Making<'m> {
 impl Making<'_> {
     /// The body of a function over variables of the new one.
     fn own(&mut self, own: Function) -> Body {
-        let mut new = Renaming::new();
+        let (mut new, mut names) = (Renaming::new(), BTreeMap::new());
         for (at, param) in own.lambda.params.iter().enumerate() {
             new.insert(*param, VarId(u32::try_from(at).unwrap_or(u32::MAX)));
         }
         for (at, info) in own.vars.iter().enumerate() {
             let old = VarId(u32::try_from(at).unwrap_or(u32::MAX));
-            new.entry(old).or_insert_with(|| self.var(info.clone()));
+            new.entry(old).or_insert_with(|| {
+                // What a branch gives has the name of what its `if` gives.
+                let name =
+                    names.entry(info.name.clone()).or_insert_with(|| self.unused(&info.name));
+                self.add(VarInfo { name: name.clone(), ..info.clone() })
+            });
         }
         let mut body = own.lambda.body.expect("invariant: a function with a plan has a body");
         rename_body(&mut body, &new);
@@ -52,15 +57,25 @@ impl Making<'_> {
     }
 
     /// A variable with a name that no other one has.
-    fn var(&mut self, mut info: VarInfo) -> VarId {
-        let base = info.name.clone();
-        let mut number = 0;
-        while !self.taken.insert(info.name.clone()) {
-            number += 1;
-            info.name = format!("{base}_{number}").into();
-        }
+    fn var(&mut self, info: VarInfo) -> VarId {
+        let name = self.unused(&info.name);
+        self.add(VarInfo { name, ..info })
+    }
+
+    fn add(&mut self, info: VarInfo) -> VarId {
         self.vars.push(info);
         VarId(u32::try_from(self.vars.len() - 1).unwrap_or(u32::MAX))
+    }
+
+    /// A name that no variable has, made of this one.
+    fn unused(&mut self, base: &Name) -> Name {
+        let mut own = base.clone();
+        let mut number = 0;
+        while !self.taken.insert(own.clone()) {
+            number += 1;
+            own = format!("{base}_{number}").into();
+        }
+        own
     }
 
     /// The body that chooses among bodies, in the form that its text reads back to.
@@ -97,9 +112,7 @@ impl Making<'_> {
 
     /// A branch that binds what it gives under the name of what an `if` gives.
     fn giving(&mut self, mut own: Body, named: VarId) -> Body {
-        let info = self.vars[named.0 as usize].clone();
-        self.vars.push(info);
-        let var = VarId(u32::try_from(self.vars.len() - 1).unwrap_or(u32::MAX));
+        let var = self.add(self.vars[named.0 as usize].clone());
         let given = Binding { var, expr: Expr::Atom(own.result) };
         match own.blocks.last_mut() {
             Some(last) if last.kind == BlockKind::Plain => last.bindings.push(given),

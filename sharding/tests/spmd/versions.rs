@@ -152,3 +152,18 @@ fn each_guard_leads_to_its_plan() {
         ["all_gather(x", "    else:\n", "all_gather(up"].map(|text| sharded.text.find(text));
     assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{}", sharded.text);
 }
+
+/// What a branch of a stage gives has the name of its `if`, in each version.
+#[test]
+fn versions_with_stages_agree() {
+    let text = "module_attr(\"mesh[0]\", \"p, q\")\n\ndef main(a: DTensor((\"n\", 16), \"f32\", \"mesh[0]\", \"S[0], R\")):\n    b = redistribute(a, \"mesh[0]\", \"R, S[1]\")\n    c = max(b, axis=[1])\n    d = redistribute(c, \"mesh[0]\", \"S[0], O[0]\")\n    return abs(d)\n";
+    let (sharded, others) = in_versions(text);
+    assert!(!others.is_empty(), "{}", sharded.text);
+    for mesh in meshes(&sharded.plan) {
+        for n in [0, 1, 5, 33] {
+            let arguments = arguments(&[vec![n, 16]]);
+            let found = sharded.on_mesh(&mesh, &sharded.local, &arguments).expect("all ranks end");
+            assert!(near(&found, &sharded.on_one(&arguments)), "{n} on {mesh:?}\n{}", sharded.text);
+        }
+    }
+}
