@@ -9,7 +9,7 @@ use relax_syntax::ir::Atom;
 /// A scalar that is known where dims are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OfDims {
-    /// An integer.
+    /// An integer with this value.
     Value(Dim),
     /// Whether all of these hold.
     Holds(Vec<Claim>),

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <functional>
 #include <map>
+#include <mutex>
 #include <memory>
 #include <string>
 #include <vector>
@@ -37,23 +38,28 @@ static Status refused(const char *call, Status status, const std::string &why) {
     return status;
 }
 
-// Handles are numbers that are never given twice.
+// Handles are numbers that are never given twice. Several threads have some.
 template <class T> struct Handles {
     const char *kind;
     std::map<uintptr_t, std::shared_ptr<T>> alive;
     uintptr_t next = 0;
+    std::recursive_mutex lock{};
+    using Guard = std::lock_guard<std::recursive_mutex>;
 
     void *add(const T &thing) {
+        Guard guard(lock);
         const uintptr_t handle = ((uintptr_t)kind[0] << 52) + (next += 16);
         alive[handle] = std::make_shared<T>(thing);
         return (void *)handle;
     }
     T &get(const char *call, const void *handle) {
+        Guard guard(lock);
         auto found = alive.find((uintptr_t)handle);
         if (found == alive.end()) misuse(call, std::string("a handle is no ") + kind + " that is alive");
         return *found->second;
     }
     void remove(const char *call, const void *handle) {
+        Guard guard(lock);
         get(call, handle);
         alive.erase((uintptr_t)handle);
     }
