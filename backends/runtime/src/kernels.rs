@@ -105,67 +105,6 @@ pub trait Kernels: Send + Sync {
     }
 }
 
-/// Kernels that somebody else has a name of, too.
-impl<K: Kernels + ?Sized> Kernels for Arc<K> {
-    fn call(
-        &self,
-        kernel: usize,
-        tensors: &[TensorArg<'_>],
-        ints: &[i64],
-    ) -> Result<(), KernelTrap> {
-        (**self).call(kernel, tensors, ints)
-    }
-
-    fn watches(&self, kernel: usize) -> bool {
-        (**self).watches(kernel)
-    }
-
-    fn call_watched(
-        &self,
-        kernel: usize,
-        tensors: &[TensorArg<'_>],
-        maps: &mut [Vec<u8>],
-        ints: &[i64],
-    ) -> Result<(), KernelTrap> {
-        (**self).call_watched(kernel, tensors, maps, ints)
-    }
-
-    fn call_within(
-        &self,
-        kernel: usize,
-        tensors: &[TensorArg<'_>],
-        maps: Option<&mut [Vec<u8>]>,
-        ints: &[i64],
-        steps: &StepsLeft,
-    ) -> Result<(), KernelTrap> {
-        (**self).call_within(kernel, tensors, maps, ints, steps)
-    }
-
-    fn begin_graph(&self) {
-        (**self).begin_graph();
-    }
-
-    fn end_graph(&self) -> Result<(), KernelTrap> {
-        (**self).end_graph()
-    }
-
-    fn settle(&self, tensor: &TensorArg<'_>) -> Result<(), KernelTrap> {
-        (**self).settle(tensor)
-    }
-
-    fn measure(&self) {
-        (**self).measure();
-    }
-
-    fn elapsed(&self) -> Option<Duration> {
-        (**self).elapsed()
-    }
-
-    fn account(&self) -> Option<String> {
-        (**self).account()
-    }
-}
-
 /// Why a kernel stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KernelTrap {

@@ -43,7 +43,7 @@ pub type HostFunction = Box<dyn Fn(&HostCall) -> Result<Value, Stop> + Send + Sy
 pub(crate) struct Loaded {
     pub(crate) program: Program,
     pub(crate) constants: Vec<Value>,
-    pub(crate) kernels: Box<dyn Kernels>,
+    pub(crate) kernels: Arc<dyn Kernels>,
     /// The names of kernels.
     pub(crate) names: Vec<Arc<str>>,
     pub(crate) hosts: BTreeMap<String, HostFunction>,
@@ -158,6 +158,14 @@ impl Module {
         Self::with_limits(image, kernels, Limits::default())
     }
 
+    /// As [`Module::new`], with kernels of which the caller keeps a reference.
+    ///
+    /// # Errors
+    /// As [`Module::new`].
+    pub fn sharing(image: Image, kernels: Arc<dyn Kernels>) -> Result<Self, LoadError> {
+        Self::of(image, kernels, Limits::default())
+    }
+
     /// As [`Module::new`], with what a call may use.
     ///
     /// # Errors
@@ -167,6 +175,10 @@ impl Module {
         kernels: Box<dyn Kernels>,
         limits: Limits,
     ) -> Result<Self, LoadError> {
+        Self::of(image, kernels.into(), limits)
+    }
+
+    fn of(image: Image, kernels: Arc<dyn Kernels>, limits: Limits) -> Result<Self, LoadError> {
         let Image { target, program, object, data, metadata, source, certificate, ranks } = image;
         program.validate(data.len() as u64).map_err(LoadError::Invalid)?;
         let certificate = certificate.as_bytes();
@@ -178,7 +190,7 @@ impl Module {
     /// A module of a valid program.
     fn ready(
         parts: Parts<'_>,
-        kernels: Box<dyn Kernels>,
+        kernels: Arc<dyn Kernels>,
         limits: Limits,
         place: impl FnOnce(&[u8]) -> Option<Block>,
     ) -> Result<Self, LoadError> {
@@ -191,7 +203,7 @@ impl Module {
     /// A module of a valid program, with the values of its constants.
     fn with_constants(
         parts: Parts<'_>,
-        kernels: Box<dyn Kernels>,
+        kernels: Arc<dyn Kernels>,
         limits: Limits,
         constants: Vec<Value>,
     ) -> Self {
@@ -377,11 +389,11 @@ impl Callable<'_> {
 }
 
 /// The machine code of a module file.
-fn native(parts: &Parts<'_>, limits: Limits) -> Result<Box<dyn Kernels>, LoadError> {
+fn native(parts: &Parts<'_>, limits: Limits) -> Result<Arc<dyn Kernels>, LoadError> {
     if parts.object.is_empty() {
-        return Ok(Box::new(NoKernels));
+        return Ok(Arc::new(NoKernels));
     }
-    Ok(Box::new(NativeKernels::load(&parts.program, parts.object, limits.threads)?))
+    Ok(Arc::new(NativeKernels::load(&parts.program, parts.object, limits.threads)?))
 }
 
 /// The constants as values. Tensors share the block of the section.

@@ -116,7 +116,7 @@ mod device {
             let on = |driver| {
                 let device = DeviceKernels::new(driver, kernels.clone(), Arc::clone(&reference));
                 let device = Arc::new(device);
-                let module = Module::new(image.clone(), Box::new(Arc::clone(&device)))?;
+                let module = Module::sharing(image.clone(), Arc::clone(&device) as _)?;
                 Ok(LoadedRank { module, device, numerics })
             };
             drivers.into_iter().map(on).collect::<Result<_, CompileError>>().map(Artifact::Ranks)

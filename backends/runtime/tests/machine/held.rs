@@ -113,7 +113,7 @@ fn add_one(kernels: &Elsewhere, call: &ResidentCall<'_>) -> Result<Operand, Stop
 #[test]
 fn a_host_function_may_leave_tensors_where_kernels_hold_them() {
     let kernels = Arc::new(Elsewhere::default());
-    let mut module = Module::new(with_host_function(), Box::new(Arc::clone(&kernels)));
+    let mut module = Module::sharing(with_host_function(), Arc::clone(&kernels) as _);
     let module = module.as_mut().expect("the program is valid");
     let own = Arc::clone(&kernels);
     module.register_resident("add_one", move |call| Some(add_one(&own, call)));
@@ -125,7 +125,7 @@ fn a_host_function_may_leave_tensors_where_kernels_hold_them() {
 #[test]
 fn a_call_that_such_a_function_leaves_is_the_host_functions() {
     let kernels = Arc::new(Elsewhere::default());
-    let mut module = Module::new(with_host_function(), Box::new(Arc::clone(&kernels)));
+    let mut module = Module::sharing(with_host_function(), Arc::clone(&kernels) as _);
     let module = module.as_mut().expect("the program is valid");
     module.register_resident("add_one", |_| None);
     module.register("add_one", |call| match call.args.as_slice() {
