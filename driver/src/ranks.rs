@@ -22,7 +22,7 @@ use relax_runtime::{self as machine, HostCall, Limits, Module};
 use relax_semantics::ops::{
     self, Eval, Operator, collective_of_ranks, described_call, is_of_ranks,
 };
-use relax_semantics::ranks::{Alike, Exchange, Mesh, Peers, Place, RanRank, on_all};
+use relax_semantics::ranks::{Alike, Exchange, Mesh, Peers, Place, RanRank, Rank, on_all};
 use relax_semantics::stop::Stop;
 use relax_semantics::value::Value;
 use relax_syntax::Name;
@@ -106,14 +106,24 @@ impl Ranks {
     /// # Panics
     /// Where there is not one list of arguments for each rank.
     pub fn call(&self, function: &str, given: Vec<Vec<Value>>) -> Result<Vec<RanRank>, Stop> {
-        assert_eq!(given.len(), self.modules.len(), "invariant: one list of arguments a rank");
         let _one = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
-        let given = to_machines(given).map_err(Stop::Unsupported)?;
-        let given = self.modules.iter().zip(given).collect();
-        on_all(&self.mesh, given, |rank, (of_rank, arguments): (&OneRank, Vec<machine::Value>)| {
+        on_each(&self.mesh, &self.modules, given, |of_rank, rank, arguments| {
             of_rank.called(Arc::new(rank), function, arguments)
         })
     }
+}
+
+/// Calls something of every rank of a mesh with its arguments.
+fn on_each<M: Sync, T: Send>(
+    mesh: &Mesh,
+    machines: &[M],
+    given: Vec<Vec<Value>>,
+    call: impl Fn(&M, Rank<T>, Vec<machine::Value>) -> RanRank + Sync,
+) -> Result<Vec<RanRank>, Stop> {
+    assert_eq!(given.len(), machines.len(), "invariant: one list of arguments a rank");
+    let given = to_machines(given).map_err(Stop::Unsupported)?;
+    let given = machines.iter().zip(given).collect();
+    on_all(mesh, given, |rank, (own, arguments)| call(own, rank, arguments))
 }
 
 impl OneRank {

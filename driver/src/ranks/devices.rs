@@ -1,7 +1,7 @@
 //! All ranks of a distributed program in this process, each on a device of its own: a machine for each rank, in a thread of its own. The ranks
 //! agree on collectives as interpreted ones do, without elements ([`relax_semantics::ranks`]). Elements go from device to device.
 
-use super::{RanksError, described, to_machines};
+use super::{RanksError, described, on_each};
 use crate::differential::called_with;
 use relax_cuda::{Collective, Group, RankDevice};
 use relax_lower::program::RUN_OPERATOR;
@@ -14,7 +14,7 @@ use relax_semantics::ops::{
     self, Combined, Described, Eval, Movement, Operator, Passed, collective_of_ranks, is_of_ranks,
     lookup,
 };
-use relax_semantics::ranks::{Alike, Exchange, Mesh, Place, RanRank, Rank, on_all};
+use relax_semantics::ranks::{Alike, Exchange, Mesh, Place, RanRank, Rank};
 use relax_semantics::stop::Stop;
 use relax_semantics::value::Value;
 use relax_syntax::annotation::Reduction;
@@ -95,11 +95,8 @@ impl DeviceRanks {
     /// # Panics
     /// Where there is not one list of arguments for each rank.
     pub fn call(&self, function: &str, given: Vec<Vec<Value>>) -> Result<Vec<RanRank>, Stop> {
-        assert_eq!(given.len(), self.ranks.len(), "invariant: one list of arguments a rank");
         let _one = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
-        let given = to_machines(given).map_err(Stop::Unsupported)?;
-        let given = self.ranks.iter().zip(given).collect();
-        on_all(&self.mesh, given, |rank, (of_rank, arguments): (&OneRank, Vec<machine::Value>)| {
+        on_each(&self.mesh, &self.ranks, given, |of_rank, rank, arguments| {
             of_rank.called(rank, function, arguments)
         })
     }
