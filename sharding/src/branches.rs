@@ -10,7 +10,7 @@ use relax_syntax::diagnostic::Diagnostic;
 use relax_syntax::facts::Facts;
 use relax_syntax::ir::{Atom, Body, Expr, Function, Module, VarId};
 use relax_syntax::span::Span;
-use relax_theorems::placement::calls::tensors;
+use relax_theorems::placement::calls::{given, tensors};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What the branches of an `if` do for one layout of what they give.
@@ -195,19 +195,7 @@ pub(crate) fn of_branches(
 
 /// The variables that a branch gives.
 fn results(body: &Body, span: Span) -> Result<Vec<VarId>, Diagnostic> {
-    let tuple = body.bindings().find_map(|binding| match &binding.expr {
-        Expr::Atom(tuple @ Atom::Tuple(_)) if body.result == Atom::Var(binding.var) => Some(tuple),
-        _ => None,
-    });
-    let items = match tuple.unwrap_or(&body.result) {
-        Atom::Tuple(items) => items.as_slice(),
-        single => std::slice::from_ref(single),
-    };
-    let each = items.iter().map(|item| match item {
-        Atom::Var(var) => Ok(*var),
-        _ => Err(refused(span, "what a branch gives is no variable")),
-    });
-    each.collect()
+    given(body).ok_or_else(|| refused(span, "what a branch gives is no variable"))
 }
 
 fn used_in_body(body: &Body, found: &mut BTreeSet<VarId>) {

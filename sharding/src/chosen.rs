@@ -1,5 +1,6 @@
 //! Several ways to compute a function as one function, which chooses among them by conditions on dims.
 
+use crate::rewritten::unused;
 use relax_syntax::Name;
 use relax_syntax::facts::Claim;
 use relax_syntax::ir::guards::condition;
@@ -46,8 +47,9 @@ impl Making<'_> {
             let old = VarId(u32::try_from(at).unwrap_or(u32::MAX));
             new.entry(old).or_insert_with(|| {
                 // What a branch gives has the name of what its `if` gives.
-                let name =
-                    names.entry(info.name.clone()).or_insert_with(|| self.unused(&info.name));
+                let name = names
+                    .entry(info.name.clone())
+                    .or_insert_with(|| unused(&mut self.taken, &info.name));
                 self.add(VarInfo { name: name.clone(), ..info.clone() })
             });
         }
@@ -58,24 +60,13 @@ impl Making<'_> {
 
     /// A variable with a name that no other one has.
     fn var(&mut self, info: VarInfo) -> VarId {
-        let name = self.unused(&info.name);
+        let name = unused(&mut self.taken, &info.name);
         self.add(VarInfo { name, ..info })
     }
 
     fn add(&mut self, info: VarInfo) -> VarId {
         self.vars.push(info);
         VarId(u32::try_from(self.vars.len() - 1).unwrap_or(u32::MAX))
-    }
-
-    /// A name that no variable has, made of this one.
-    fn unused(&mut self, base: &Name) -> Name {
-        let mut own = base.clone();
-        let mut number = 0;
-        while !self.taken.insert(own.clone()) {
-            number += 1;
-            own = format!("{base}_{number}").into();
-        }
-        own
     }
 
     /// The body that chooses among bodies, in the form that its text reads back to.

@@ -122,13 +122,7 @@ impl<'a> Builder<'a> {
 
     /// A name that no other variable has, made of this one.
     pub(crate) fn unused(&mut self, name: &str) -> Name {
-        let mut own = Name::from(name);
-        let mut number = 0;
-        while !self.taken.insert(own.clone()) {
-            number += 1;
-            own = format!("{name}_{number}").into();
-        }
-        own
+        rewritten::unused(&mut self.taken, name)
     }
 
     /// Binds a variable of this name, as the two branches of an `if` bind what it gives.

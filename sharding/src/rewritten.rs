@@ -4,12 +4,24 @@ use crate::layout::Layout;
 use crate::program::visit_bindings;
 use crate::propagate::Branch;
 use relax_semantics::ops::{Param, lookup, passed};
+use relax_syntax::Name;
 use relax_syntax::ir::{Atom, Binding, Block, BlockKind, Body, Callee, Expr, Function, VarId};
 use relax_theorems::placement::calls::is_value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The variables that hold a value in each of its layouts.
 pub(crate) type Names = BTreeMap<(VarId, Layout), VarId>;
+
+/// A name that no other variable has, made of this one.
+pub(crate) fn unused(taken: &mut BTreeSet<Name>, base: &str) -> Name {
+    let mut own = Name::from(base);
+    let mut number = 0;
+    while !taken.insert(own.clone()) {
+        number += 1;
+        own = format!("{base}_{number}").into();
+    }
+    own
+}
 
 /// The expression that a function with a plan binds to a variable.
 pub(crate) fn bound(function: &Function, var: VarId) -> &Expr {

@@ -7,7 +7,7 @@ use relax_syntax::annotation::Annotation;
 use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::dtype::DType;
 use relax_syntax::facts::{Claim, Facts, Relation};
-use relax_syntax::ir::{Atom, Function, VarId};
+use relax_syntax::ir::{Atom, Body, Expr, Function, VarId};
 
 /// A call with the variables that are its operands; a constant is no variable.
 #[derive(Clone)]
@@ -125,6 +125,24 @@ fn known(atom: &Atom) -> Option<Known> {
         }
         _ => return None,
     })
+}
+
+/// The variables that a branch gives, one a field of a tuple; `None` where it gives anything else.
+#[must_use]
+pub fn given(body: &Body) -> Option<Vec<VarId>> {
+    let tuple = body.bindings().find_map(|binding| match &binding.expr {
+        Expr::Atom(tuple @ Atom::Tuple(_)) if body.result == Atom::Var(binding.var) => Some(tuple),
+        _ => None,
+    });
+    let items = match tuple.unwrap_or(&body.result) {
+        Atom::Tuple(items) => items.as_slice(),
+        single => std::slice::from_ref(single),
+    };
+    let var = |atom: &Atom| match atom {
+        Atom::Var(var) => Some(*var),
+        _ => None,
+    };
+    items.iter().map(var).collect()
 }
 
 /// The bounds of declared variables, and that no dim is negative.

@@ -11,6 +11,7 @@ use relax_syntax::annotation::{Annotation, Extents};
 use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::facts::{Answer, Claim, Relation};
 use relax_syntax::ir::{Atom, Binding, Body, Callee, Expr, VarId};
+use relax_theorems::placement::calls::given;
 
 /// What a branch of ranks gives, each field of a tuple.
 pub(super) struct Given {
@@ -49,14 +50,15 @@ impl<'a> Comparison<'a> {
                 continue;
             }
             let mut parts = Vec::new();
-            let given = [(own[0], then), (own[1], otherwise)]
-                .map(|(own, one)| (self.branch(own, Some(one), &mut parts), fields(one)));
-            let found = self.same_branches(*one, &given);
+            let both = [(own[0], then), (own[1], otherwise)].map(|(own, one)| {
+                (self.branch(own, Some(one), &mut parts), given(one).unwrap_or_default())
+            });
+            let found = self.same_branches(*one, &both);
             if let Some(found) = found
                 && parts.iter().all(|part| part.is.is_ok())
             {
                 shown.append(&mut parts);
-                self.gives(var, found, given[0].0.is_tuple);
+                self.gives(var, found, both[0].0.is_tuple);
                 return Ok(());
             }
             is_chosen = true;
@@ -344,21 +346,4 @@ impl<'a> Comparison<'a> {
     fn is_proved(&mut self, claim: Claim) -> bool {
         self.facts.decide(&claim) == Answer::Proved
     }
-}
-
-/// The variables that a branch of one device gives, one a field of a tuple; none where another thing is given.
-fn fields(body: &Body) -> Vec<VarId> {
-    let tuple = body.bindings().find_map(|binding| match &binding.expr {
-        Expr::Atom(tuple @ Atom::Tuple(_)) if body.result == Atom::Var(binding.var) => Some(tuple),
-        _ => None,
-    });
-    let items = match tuple.unwrap_or(&body.result) {
-        Atom::Tuple(items) => items.as_slice(),
-        single => std::slice::from_ref(single),
-    };
-    let var = |atom: &Atom| match atom {
-        Atom::Var(var) => Some(*var),
-        _ => None,
-    };
-    items.iter().map(var).collect::<Option<_>>().unwrap_or_default()
 }
