@@ -3,7 +3,7 @@
 use crate::branching::{BY_SIZE, BY_SUM, CHECKED, SKIPPED, on};
 use crate::choosing::PROGRAMS as CHOOSING;
 use crate::programs::MESHES;
-use crate::{Sharded, certificate, edited, of_text, open};
+use crate::{Sharded, bugs_by_rule, certificate, is_proved, of_text, open};
 use relax_corpus::sample::Sample;
 use relax_program::frontend::{Program, print};
 use relax_sharding::shard_in_versions;
@@ -18,10 +18,6 @@ fn all() -> Vec<Sharded> {
     let meshes = || MESHES.into_iter().chain(["p", "p, q"]);
     let on_all = PROGRAMS.into_iter().flat_map(|main| meshes().map(move |mesh| on(mesh, main)));
     on_all.map(|text| of_text(&text)).collect()
-}
-
-fn is_proved(sharded: &Sharded, local: &str) -> bool {
-    certificate(sharded, local).is_ok_and(|made| open(&made).is_empty())
 }
 
 fn demand_proof(sharded: &Sharded, local: &str) {
@@ -68,11 +64,7 @@ fn no_bug_of_branches_is_proved() {
 #[test]
 fn no_bug_by_rule_in_a_branch_is_proved() {
     let all = all();
-    let mut bugs = Vec::new();
-    for sharded in &all {
-        let local = Program::load(Source::new("local", &*sharded.text)).module;
-        bugs.extend(edited(&local).into_iter().map(|edit| (sharded, edit)));
-    }
+    let bugs = bugs_by_rule(&all);
     assert!(bugs.len() >= 100, "{} bugs", bugs.len());
     for (sharded, edit) in Sample::of("bugs of branches that are certified", 48).take(bugs) {
         assert!(!is_proved(sharded, &edit.text), "{}\n{}", edit.what, edit.text);

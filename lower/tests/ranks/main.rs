@@ -19,7 +19,7 @@ mod symbolic;
 mod table;
 
 use bugs::BUGS;
-use edits::{Kind, edited};
+use edits::{Edit, Kind, edited};
 use programs::{Case, case, cases};
 use relax_corpus::sample::Sample;
 use relax_lower::certify::certified;
@@ -78,6 +78,21 @@ fn open(certificate: &Certificate) -> Vec<String> {
     open.map(report::line).collect()
 }
 
+/// Whether a local program, which may be another one, is proved.
+fn is_proved(sharded: &Sharded, local: &str) -> bool {
+    certificate(sharded, local).is_ok_and(|made| open(&made).is_empty())
+}
+
+/// The bugs by rule of local programs.
+fn bugs_by_rule(all: &[Sharded]) -> Vec<(&Sharded, Edit)> {
+    let mut bugs = Vec::new();
+    for sharded in all {
+        let local = Program::load(Source::new("local", &*sharded.text)).module;
+        bugs.extend(edited(&local).into_iter().map(|edit| (sharded, edit)));
+    }
+    bugs
+}
+
 #[test]
 fn local_programs_are_proved_for_all_dims() {
     demand_proofs(cases());
@@ -107,7 +122,7 @@ fn no_seeded_bug_is_proved() {
         let sharded = sharded(&case(name, mesh));
         assert_eq!(sharded.text.matches(old).count(), 1, "{what} in {name} on {mesh}");
         let edited = sharded.text.replace(old, new);
-        if certificate(&sharded, &edited).is_ok_and(|made| open(&made).is_empty()) {
+        if is_proved(&sharded, &edited) {
             proved.push(format!("{what} in {name} on {mesh}"));
         }
     }
@@ -128,18 +143,14 @@ fn a_program_with_a_check_of_its_own_is_not_proved() {
 fn no_bug_by_rule_is_proved() {
     let texts: BTreeSet<String> = cases().into_iter().map(|case| case.text).collect();
     let all: Vec<Sharded> = texts.iter().map(|text| of_text(text)).collect();
-    let mut bugs = Vec::new();
-    for sharded in &all {
-        let local = Program::load(Source::new("local", &*sharded.text)).module;
-        bugs.extend(edited(&local).into_iter().map(|edit| (sharded, edit)));
-    }
+    let mut bugs = bugs_by_rule(&all);
     let mut seen = BTreeSet::new();
     bugs.retain(|(_, edit)| seen.insert(edit.text.clone()));
     let mut kinds: BTreeMap<Kind, usize> = BTreeMap::new();
     let mut proved = Vec::new();
     for (sharded, edit) in Sample::of("bugs of ranks that are certified", 16).take(bugs) {
         *kinds.entry(edit.kind).or_default() += 1;
-        if certificate(sharded, &edit.text).is_ok_and(|made| open(&made).is_empty()) {
+        if is_proved(sharded, &edit.text) {
             proved.push(format!("{}\n{}", edit.what, edit.text));
         }
     }

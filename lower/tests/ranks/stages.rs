@@ -2,10 +2,8 @@
 
 use crate::pipelines::{pipelines, pipelines_on};
 use crate::programs::Case;
-use crate::{Sharded, certificate, demand_proofs, edited, open, sharded};
+use crate::{Sharded, bugs_by_rule, certificate, demand_proofs, is_proved, open, sharded};
 use relax_corpus::sample::Sample;
-use relax_program::frontend::Program;
-use relax_syntax::span::Source;
 use std::collections::BTreeSet;
 
 #[test]
@@ -21,10 +19,6 @@ fn workers_that_need_not_be_there_are_open() {
         let open = open(&certificate(&sharded, &sharded.text).expect("a program"));
         assert!(!open.is_empty(), "{}: {}", case.name, sharded.text);
     }
-}
-
-fn is_proved(sharded: &Sharded, local: &str) -> bool {
-    certificate(sharded, local).is_ok_and(|made| open(&made).is_empty())
 }
 
 /// Each occurrence of a text with another one in its place.
@@ -79,11 +73,7 @@ fn no_bug_of_stages_is_proved() {
 fn no_bug_by_rule_in_a_pipeline_is_proved() {
     let texts: BTreeSet<String> = pipelines().into_iter().map(|case: Case| case.text).collect();
     let all: Vec<Sharded> = texts.iter().map(|text| crate::of_text(text)).collect();
-    let mut bugs = Vec::new();
-    for sharded in &all {
-        let local = Program::load(Source::new("local", &*sharded.text)).module;
-        bugs.extend(edited(&local).into_iter().map(|edit| (sharded, edit)));
-    }
+    let bugs = bugs_by_rule(&all);
     assert!(bugs.len() >= 200, "{} bugs", bugs.len());
     for (sharded, edit) in Sample::of("bugs of pipelines that are certified", 32).take(bugs) {
         assert!(!is_proved(sharded, &edit.text), "{}\n{}", edit.what, edit.text);
