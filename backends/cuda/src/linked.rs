@@ -1,4 +1,4 @@
-//! The device of a rank: what it is asked for with others goes through NCCL, on the stream that its kernels run on.
+//! The device of a rank: its collectives go through NCCL, on the stream that its kernels run on.
 #![allow(unsafe_code)] // the driver is called: each block says why it may be
 
 use crate::driver::{Driver, Module, code, said};

@@ -15,7 +15,7 @@ use std::sync::{Mutex, PoisonError};
 pub(crate) const MISUSED: i32 = 86;
 
 /// Sources by name; what is not compiled by itself is included by those that are.
-const FILES: [(&str, &str); 14] = [
+const FILES: [(&str, &str); 15] = [
     ("driver/cuda.cpp", include_str!("driver/cuda.cpp")),
     ("driver/report.h", include_str!("driver/report.h")),
     ("driver/memory.h", include_str!("driver/memory.h")),
@@ -28,6 +28,7 @@ const FILES: [(&str, &str); 14] = [
     ("nccl/nccl.cpp", include_str!("nccl/nccl.cpp")),
     ("nccl/numbers.h", include_str!("nccl/numbers.h")),
     ("nvrtc.cpp", include_str!("nvrtc.cpp")),
+    ("bf16.h", include_str!("bf16.h")),
     ("image.h", include_str!("image.h")),
     ("kernel.h", include_str!("kernel.h")),
 ];

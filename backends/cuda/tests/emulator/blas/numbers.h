@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 #include <vector>
+#include "../bf16.h"
 
 #define API extern "C" __attribute__((visibility("default")))
 
@@ -105,20 +106,6 @@ static uint16_t to_f16(float value) {
     const double digits = __builtin_rint(__builtin_ldexp(size, -unit));
     // What is rounded up to the next power of two carries into the exponent.
     return sign | (uint16_t)(digits + (unit + 24) * 1024);
-}
-
-static float of_bf16(uint16_t bits) {
-    const uint32_t wide = (uint32_t)bits << 16;
-    float value;
-    memcpy(&value, &wide, 4);
-    return value;
-}
-
-static uint16_t to_bf16(float value) {
-    uint32_t bits;
-    memcpy(&bits, &value, 4);
-    if (value != value) return (bits >> 16) | 0x40;
-    return (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
 }
 
 static float load(int32_t type, uint64_t address, int64_t at) {

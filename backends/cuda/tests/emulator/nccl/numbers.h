@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 #include <vector>
+#include "../bf16.h"
 
 #define API extern "C" __attribute__((visibility("default")))
 
@@ -76,20 +77,6 @@ template <class T, class W> static void reduce_as(int reduction, const std::vect
 
 template <class T, class W> static W widened(T value) { return (W)value; }
 template <class T, class W> static T narrowed(W value) { return (T)value; }
-
-static float of_bf16(uint16_t bits) {
-    const uint32_t wide = (uint32_t)bits << 16;
-    float value;
-    memcpy(&value, &wide, 4);
-    return value;
-}
-
-static uint16_t to_bf16(float value) {
-    uint32_t bits;
-    memcpy(&bits, &value, 4);
-    if (value != value) return (bits >> 16) | 0x40;
-    return (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
-}
 
 static void reduce(int type, int reduction, const std::vector<uint64_t> &sources, size_t count, char *result) {
     if (reduction != SUM && reduction != MAX && reduction != MIN) misuse("NCCL", "a reduction that is not emulated");
