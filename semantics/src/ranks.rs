@@ -118,6 +118,20 @@ pub trait Peers<T>: Debug + Send + Sync {
     /// # Errors
     /// Where it does not fit the mesh, other ranks of the group do not call it, or `alike` refuses what they pass.
     fn exchange(&self, exchange: Exchange<T>, alike: &Alike<'_>, place: &Place) -> Result<T, Stop>;
+
+    /// The same, beside what the rank computes until `is_awaited`: it does not need this thread before.
+    ///
+    /// # Errors
+    /// As [`Peers::exchange`].
+    fn exchange_beside(
+        &self,
+        exchange: Exchange<T>,
+        alike: &Alike<'_>,
+        place: &Place,
+        _is_awaited: &dyn Fn() -> bool,
+    ) -> Result<T, Stop> {
+        self.exchange(exchange, alike, place)
+    }
 }
 
 /// The ranks of a run in this process.

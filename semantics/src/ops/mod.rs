@@ -48,8 +48,8 @@ pub use builtins::{HeapBuiltin, heap_builtin};
 pub use calls::{called_by_name, computes_by_name, is_deduced_by_name, only_checks};
 pub use conditions::{OfDims, of_dims};
 pub use distributed::{
-    Combined, Described, Movement, Passed, Placed, collective_of_ranks, is_of_ranks, own_rows,
-    placed, says_layout, without_rows,
+    ASYNC, Combined, Described, Movement, Passed, Placed, collective_of_ranks, is_of_ranks,
+    own_rows, placed, says_layout, without_rows,
 };
 pub use elementwise::{Defined, Element, Elementwise, Formula, Layout, Partial};
 pub use eval::{Eval, Limits, Machine, undefined_read};

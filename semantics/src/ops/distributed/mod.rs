@@ -26,6 +26,9 @@ use crate::stop::Stop;
 use crate::value::Value;
 use relax_syntax::annotation::Annotation;
 
+/// The parameter that lets a rank go on until it uses what a collective gives.
+pub const ASYNC: &str = "async_op";
+
 const X: Param = required("x", Kind::Tensor);
 const INPUT: Param = required("input", Kind::Tensor).also("x");
 const MESH: Param = required("device_mesh", Kind::Str);
@@ -50,6 +53,7 @@ const IS_SHARD: Constraint =
     constraint("C3", "the dim of x is that of the shard of this rank of extent rows");
 const ALIKE: Constraint =
     constraint("C4", "all ranks of the group pass the same dtype and the same other dims");
+const ASYNC_OP: Param = optional(ASYNC, Kind::Bool, Literal::Bool(false));
 const SOURCE: Param = required("source", Kind::Dim);
 const TARGET: Param = required("target", Kind::Dim);
 const IS_OF_SOURCE: Constraint = constraint(
@@ -231,14 +235,14 @@ pub(super) static OPERATORS: &[Operator] = &[
     collective(
         "spmd.all_gather",
         "The shards of all ranks of a group, one after the other along axis: the whole, of extent rows.",
-        &[X, MESH, MESH_DIM, WORKERS, RANK, required("axis", Kind::Dim), EXTENT],
+        &[X, MESH, MESH_DIM, WORKERS, RANK, required("axis", Kind::Dim), EXTENT, ASYNC_OP],
         &[GROUP, RANK_AXIS, IS_SHARD, ALIKE],
         (ranks::infer_all_gather, ranks::eval_collective),
     ),
     collective(
         "spmd.all_reduce",
         "The x of all ranks of a group, reduced element by element in the order of the ranks.",
-        &[X, MESH, MESH_DIM, WORKERS, RANK, OP_TYPE],
+        &[X, MESH, MESH_DIM, WORKERS, RANK, OP_TYPE, ASYNC_OP],
         &[
             GROUP,
             constraint("C2", RANK_REDUCTION),
@@ -259,6 +263,7 @@ pub(super) static OPERATORS: &[Operator] = &[
             required("split_axis", Kind::Dim),
             required("concat_axis", Kind::Dim),
             EXTENT,
+            ASYNC_OP,
         ],
         &[GROUP, RANK_AXIS, IS_SHARD, ALIKE],
         (ranks::infer_all_to_all, ranks::eval_collective),
@@ -266,7 +271,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     collective(
         "spmd.broadcast",
         "The x of rank source of a group, on every rank of it.",
-        &[X, MESH, MESH_DIM, WORKERS, RANK, SOURCE, EXTENT],
+        &[X, MESH, MESH_DIM, WORKERS, RANK, SOURCE, EXTENT, ASYNC_OP],
         &[GROUP, constraint("C2", "source is in 0..num_workers"), IS_OF_SOURCE, ALIKE],
         (ranks::infer_broadcast, ranks::eval_collective),
     ),
@@ -296,7 +301,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     collective(
         "spmd.reduce_scatter",
         "As `spmd.all_reduce`, of which a rank keeps its shard along axis.",
-        &[X, MESH, MESH_DIM, WORKERS, RANK, SHARD_AXIS, OP_TYPE],
+        &[X, MESH, MESH_DIM, WORKERS, RANK, SHARD_AXIS, OP_TYPE, ASYNC_OP],
         &[
             GROUP,
             RANK_AXIS,
@@ -308,7 +313,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     collective(
         "spmd.send",
         "The x of rank source of a group, on rank target of it, and nowhere else. These two wait for each other, and no other rank does.",
-        &[X, MESH, MESH_DIM, WORKERS, RANK, SOURCE, TARGET, EXTENT],
+        &[X, MESH, MESH_DIM, WORKERS, RANK, SOURCE, TARGET, EXTENT, ASYNC_OP],
         &[
             GROUP,
             constraint("C2", "source and target are in 0..num_workers"),
