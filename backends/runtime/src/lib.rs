@@ -81,7 +81,7 @@ pub use stop::{Span, Stop, Stopped, Trap};
 pub use target::{check_target, host_target};
 pub use tensor::Tensor;
 pub use tensor_pool::{Scratch, TensorPool};
-pub use value::{Closure, Machine, Number, Output, Tuple, Value};
+pub use value::{Closure, Machine, Number, Output, Promise, Tuple, Value};
 pub use vm::Limits;
 pub use vm::resident::{Blank, Operand, Resident, ResidentCall, ResidentFunction};
 pub use workers::count as threads;

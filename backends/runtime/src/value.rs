@@ -5,8 +5,8 @@ use crate::stop::Stop;
 use crate::tensor::Tensor;
 use crate::vm::memory::{Placed, Storage};
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// A value of a program.
 #[derive(Clone, Debug)]
@@ -101,6 +101,42 @@ pub(crate) enum Kept {
     Storage(Arc<Storage>),
     /// Slots for integers.
     Heap(Arc<Heap>),
+    /// What somebody still computes.
+    Promised(Promise),
+}
+
+/// A value that somebody else computes while the machine goes on. Whatever reads it waits.
+#[derive(Clone, Debug, Default)]
+pub struct Promise(Arc<Promised>);
+
+#[derive(Debug, Default)]
+struct Promised {
+    value: OnceLock<Result<Value, Stop>>,
+    is_awaited: AtomicBool,
+}
+
+impl Promise {
+    /// Says what came of it. What was said first counts.
+    pub fn keep(&self, value: Result<Value, Stop>) {
+        let _ = self.0.value.set(value);
+    }
+
+    /// Whether the machine does nothing else until it is kept.
+    #[must_use]
+    pub fn is_awaited(&self) -> bool {
+        self.0.is_awaited.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn wait(&self) -> Result<&Value, Stop> {
+        self.0.is_awaited.store(true, Ordering::Relaxed);
+        self.0.value.wait().as_ref().map_err(Clone::clone)
+    }
+}
+
+impl From<Promise> for Value {
+    fn from(promise: Promise) -> Self {
+        Value::Machine(Machine(Kept::Promised(promise)))
+    }
 }
 
 /// Slots for integers, shared by all names of the heap.
@@ -231,6 +267,7 @@ impl Value {
             Value::Function(_) | Value::Kernel(_) | Value::Closure(_) => "a function",
             Value::Machine(Machine(Kept::Storage(_))) => "a storage",
             Value::Machine(Machine(Kept::Heap(_))) => "a shape heap",
+            Value::Machine(Machine(Kept::Promised(_))) => "a promise",
             Value::Machine(Machine(Kept::Empty)) => "nothing",
         }
     }

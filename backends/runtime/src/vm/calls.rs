@@ -228,7 +228,7 @@ impl Run<'_> {
     pub(super) fn assert(&self, condition: Operand, message: Text) -> Result<(), Stop> {
         let holds = self.truth(condition).map_err(|stop| match stop {
             Stop::Trap(trap) if trap.id == "if/kind" => {
-                let found = self.value(condition).described();
+                let found = self.given(condition).map_or_else(|_| String::new(), Value::described);
                 let message = format!("`condition` must be a bool scalar, found `{found}`");
                 Stop::trap("assert_op/C1", message)
             }

@@ -273,13 +273,14 @@ impl<'m> Run<'m> {
         found.unwrap_or(NOTHING)
     }
 
-    /// The value of an operand, which must hold one.
+    /// The value of an operand, which must hold one; one that somebody still computes is waited for.
     #[inline]
     fn given(&self, operand: Operand) -> Result<&Value, Stop> {
         match self.value(operand) {
             Value::Machine(Machine(Kept::Empty)) => {
                 Err(Stop::trap("variable/unbound", "a variable has no value here"))
             }
+            Value::Machine(Machine(Kept::Promised(promise))) => promise.wait(),
             value => Ok(value),
         }
     }
