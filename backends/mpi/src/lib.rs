@@ -12,7 +12,9 @@ use relax_driver::ranks::{Addressed, Transport};
 use std::ffi::c_int;
 use std::fmt;
 use std::mem::ManuallyDrop;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 
 /// The file of the library, which `backends/mpi/engine` builds.
@@ -23,13 +25,15 @@ struct World {
     engine: &'static Engine,
     rank: usize,
     ranks: usize,
-    /// The thread that started MPI. It makes all calls.
+    /// The thread that started MPI.
     thread: ThreadId,
+    /// Held by the thread that calls MPI.
+    calls: Mutex<()>,
     shares_cores: bool,
 }
 
-/// Joins the processes that `mpirun` started; alone where nobody started any. The thread that joins them uses what it gets. Dropping
-/// that leaves the processes, for good.
+/// Joins the processes that `mpirun` started; alone where nobody started any. Dropping what it gives leaves the processes, for good, in
+/// the thread that joined them.
 ///
 /// The library is that of the folder which the environment variable `RELAX_MPI` names, else that beside the executable, else that of
 /// the system.
@@ -44,7 +48,8 @@ pub fn connect() -> Result<Box<dyn Transport>, String> {
     match code {
         0 => {
             let (thread, shares_cores) = (thread::current().id(), shares_cores());
-            Ok(Box::new(World { engine, rank, ranks, thread, shares_cores }))
+            let calls = Mutex::new(());
+            Ok(Box::new(World { engine, rank, ranks, thread, calls, shares_cores }))
         }
         1 => Err("MPI was started already, and that is done once in a process".to_owned()),
         _ => Err("this MPI takes no calls from a program with several threads".to_owned()),
@@ -125,10 +130,20 @@ fn library() -> PathBuf {
     beside.filter(|path| path.exists()).unwrap_or_else(|| PathBuf::from(FILE))
 }
 
+/// The functions of the engine, while this thread alone calls them.
+struct Calls<'w>(&'static Engine, #[expect(dead_code, reason = "it is held")] MutexGuard<'w, ()>);
+
+impl Deref for Calls<'_> {
+    type Target = Engine;
+
+    fn deref(&self) -> &Engine {
+        self.0
+    }
+}
+
 impl World {
-    fn engine(&self) -> &'static Engine {
-        assert_eq!(self.thread, thread::current().id(), "invariant: one thread calls MPI");
-        self.engine
+    fn engine(&self) -> Calls<'_> {
+        Calls(self.engine, self.calls.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -168,13 +183,14 @@ impl Transport for World {
 
     fn receive(&self) -> Option<Addressed<Vec<u8>>> {
         let (mut from, mut length) = (0, 0);
+        let engine = self.engine();
         // SAFETY: both have room for a number.
-        if !unsafe { (self.engine().receive)(&raw mut from, &raw mut length) } {
+        if !unsafe { (engine.receive)(&raw mut from, &raw mut length) } {
             return None;
         }
         let mut message = vec![0; length];
         // SAFETY: the message has this length.
-        unsafe { (self.engine().take)(message.as_mut_ptr()) };
+        unsafe { (engine.take)(message.as_mut_ptr()) };
         Some((from, message))
     }
 
@@ -193,17 +209,16 @@ impl Transport for World {
             .iter_mut()
             .map(|(rank, room)| piece(*rank, room.as_mut_ptr(), room.len()))
             .collect();
-        let engine = self.engine();
         // SAFETY: bytes and room are lent to this function, which returns when nothing is on its way. It does not unwind before: `idle`
         // returns or ends the process, as `Unwinds` makes sure of.
         unsafe {
-            (engine.transfer)(sends.as_ptr(), sends.len(), receives.as_ptr(), receives.len())
+            (self.engine().transfer)(sends.as_ptr(), sends.len(), receives.as_ptr(), receives.len())
         };
         let aborts = Unwinds;
         let mut ranks = vec![0; sends.len() + receives.len()];
         loop {
             // SAFETY: there is room for so many.
-            let left = unsafe { (engine.moved)(ranks.as_mut_ptr(), ranks.len()) };
+            let left = unsafe { (self.engine().moved)(ranks.as_mut_ptr(), ranks.len()) };
             if left == 0 {
                 break;
             }

@@ -10,8 +10,8 @@ use mpi::point_to_point::{MatchedReceiveVec, Message, Status};
 use mpi::request::{Request, StaticScope};
 use mpi::topology::{Communicator, SimpleCommunicator};
 use mpi::traits::{CommunicatorCollectives, Destination, Source};
-use std::cell::RefCell;
 use std::ffi::c_int;
+use std::sync::{Mutex, PoisonError};
 
 /// Tags of messages without and with elements.
 const NOTICE: i32 = 1;
@@ -36,10 +36,10 @@ struct InHand {
     universe: Option<Universe>,
 }
 
-thread_local! {
-    /// Of the thread that started MPI, which makes all calls.
-    static IN_HAND: RefCell<InHand> = RefCell::default();
-}
+// SAFETY: MPI was started for calls of several threads, one at a time, and requests are of the process.
+unsafe impl Send for InHand {}
+
+static IN_HAND: Mutex<Option<InHand>> = Mutex::new(None);
 
 impl OnItsWay {
     fn new(to: usize, message: &[u8]) -> Self {
@@ -74,7 +74,7 @@ impl InHand {
 }
 
 fn in_hand<R>(with: impl FnOnce(&mut InHand) -> R) -> R {
-    IN_HAND.with_borrow_mut(with)
+    with(IN_HAND.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default())
 }
 
 /// MPI counts ranks in `int`; a run has no more than 256.
@@ -83,10 +83,10 @@ fn number(rank: usize) -> i32 {
 }
 
 unsafe extern "C" fn start(rank: *mut usize, ranks: *mut usize) -> c_int {
-    let Some((universe, threading)) = mpi::initialize_with_threading(Threading::Funneled) else {
+    let Some((universe, threading)) = mpi::initialize_with_threading(Threading::Serialized) else {
         return 1;
     };
-    if threading < Threading::Funneled {
+    if threading < Threading::Serialized {
         return 2;
     }
     let world = universe.world();
