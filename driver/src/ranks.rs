@@ -3,6 +3,7 @@
 //! ([`relax_semantics::ranks`]).
 
 mod devices;
+mod posted;
 mod processes;
 mod shared;
 mod transport;
@@ -13,6 +14,7 @@ pub use shared::Shared;
 pub use transport::{Addressed, Transport};
 
 use crate::differential::called_with;
+use posted::Posted;
 use relax_reference::{
     Operators, Printed, dtype_to_semantics, register_with, span_to_semantics, to_machine,
     to_semantics,
@@ -49,6 +51,7 @@ pub struct OneRank {
     printed: Printed,
     /// While a call runs.
     rank: Arc<Mutex<Option<OtherRanks>>>,
+    posted: Arc<Posted>,
 }
 
 /// Why there are no ranks.
@@ -153,15 +156,16 @@ impl OneRank {
 
     fn of(mut module: Module, limits: &ops::Limits) -> Result<Self, RanksError> {
         let (printed, rank) = (Printed::default(), Arc::new(Mutex::new(None)));
+        let posted = Arc::new(Posted::default());
         let own: Arc<Mutex<Option<OtherRanks>>> = Arc::clone(&rank);
-        let limited = limits.clone();
+        let (limited, beside) = (limits.clone(), Arc::clone(&posted));
         let operators: Arc<Operators> = Arc::new(move |row: &'static Operator, call: &HostCall| {
             let rank = own.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            computed(row, call, rank.as_deref(), &limited)
+            computed(row, call, (rank, &beside), &limited)
         });
         let registered = register_with(&mut module, limits, &printed, Some(&operators));
         registered.map_err(RanksError::Programs)?;
-        Ok(Self { module, printed, rank })
+        Ok(Self { module, printed, rank, posted })
     }
 
     /// Calls a function with the arguments of this rank. Calls are made one after the other.
@@ -176,6 +180,11 @@ impl OneRank {
     fn called(&self, others: OtherRanks, name: &str, arguments: Vec<machine::Value>) -> RanRank {
         self.set(Some(others));
         let result = called_with(&self.module, name, arguments);
+        // What the program calls first stops it, even if the machine came to something else meanwhile.
+        let result = match self.posted.finish() {
+            Some(stop) if !matches!(&result, Err(own) if is_same(own, &stop)) => Err(stop),
+            _ => result,
+        };
         self.set(None);
         RanRank { result, printed: self.printed.take() }
     }
@@ -212,12 +221,22 @@ fn first_with(given: &[Vec<Value>], position: usize) -> Vec<usize> {
     (0..given.len()).map(first).collect()
 }
 
+/// Whether both say the same of the same place. The machine may know more callers.
+fn is_same(a: &Stop, b: &Stop) -> bool {
+    match (a, b) {
+        (Stop::Trap(a), Stop::Trap(b)) => {
+            (&a.id, &a.message, a.span) == (&b.id, &b.message, b.span)
+        }
+        _ => false,
+    }
+}
+
 /// The result of an operator of ranks; `None` for other operators, and where nothing was written to some elements of a tensor that no
 /// other rank gets: the reference library keeps account of them.
 fn computed(
     row: &'static Operator,
     call: &HostCall,
-    rank: Option<&dyn Peers<Shared>>,
+    (rank, posted): (Option<OtherRanks>, &Posted),
     limits: &ops::Limits,
 ) -> Option<Result<machine::Value, Stop>> {
     if !is_of_ranks(row) {
@@ -229,22 +248,35 @@ fn computed(
         _ => None,
     });
     let x = tensors.next()?;
+    let is_alone = row.params.iter().all(|param| param.name != "mesh_dim");
     match x.first_unwritten() {
-        Some(_) if row.params.iter().all(|param| param.name != "mesh_dim") => return None,
+        Some(_) if is_alone => return None,
         Some(element) => return Some(Err(ops::undefined_read(row, element, "x"))),
         None => {}
     }
     let place =
         Place { function: call.function.as_str().into(), span: span_to_semantics(call.span) };
-    let exchange = &mut |exchange: Exchange<Shared>, alike: &Alike<'_>| match rank {
-        Some(rank) => rank.exchange(exchange, alike, &place),
-        None => exchange.alone(),
-    };
-    let result = described_of(row, call).and_then(|(values, out)| {
+    let x = Shared::within(x.clone(), &call.pool);
+    Some(described_of(row, call).and_then(|(values, out)| {
         let eval = Eval { row, values: &values, out: &out, limits };
-        collective_of_ranks(&eval, Shared::within(x.clone(), &call.pool), exchange)
-    });
-    Some(result.map(|shared| machine::Value::Tensor(shared.tensor)))
+        if let Some(others) = rank.clone().filter(|_| !is_alone && eval.bool(ops::ASYNC)) {
+            let limits = limits.clone();
+            let job = move |exchange: &mut posted::Exchanging<'_>| {
+                let eval = Eval { row, values: &values, out: &out, limits: &limits };
+                collective_of_ranks(&eval, x, exchange)
+            };
+            return Ok(posted.post(Box::new(job), others, place).into());
+        }
+        if !is_alone && let Some(stop) = posted.settle() {
+            return Err(stop);
+        }
+        let exchange = &mut |exchange: Exchange<Shared>, alike: &Alike<'_>| match &rank {
+            Some(rank) => rank.exchange(exchange, alike, &place),
+            None => exchange.alone(),
+        };
+        let shared = collective_of_ranks(&eval, x, exchange)?;
+        Ok(machine::Value::Tensor(shared.tensor))
+    }))
 }
 
 /// The operands of a call, in which tensors are given by their annotations, and the annotation of its result.

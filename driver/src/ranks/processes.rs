@@ -150,7 +150,12 @@ impl Processes {
         if self.rank() != 0 {
             self.tell(0, &Message::Hello(own));
             let verdict = |state: &mut State| state.letters[0].pop_front();
-            let verdict = self.wait(&mut self.state(), &Awaited::start(), |_| vec![0], verdict);
+            let verdict = self.wait(
+                &mut self.state(),
+                (&Awaited::start(), self.patience()),
+                |_| vec![0],
+                verdict,
+            );
             return match verdict {
                 Message::Verdict(why) if why.is_empty() => Ok(()),
                 _ => Err(Refused::Elsewhere),
@@ -159,7 +164,12 @@ impl Processes {
         let mut hellos = vec![own];
         for rank in 1..self.ranks() {
             let hello = |state: &mut State| state.letters[rank].pop_front();
-            let hello = self.wait(&mut self.state(), &Awaited::start(), |_| vec![rank], hello);
+            let hello = self.wait(
+                &mut self.state(),
+                (&Awaited::start(), self.patience()),
+                |_| vec![rank],
+                hello,
+            );
             hellos.push(match hello {
                 Message::Hello(hello) => hello,
                 other => Err(format!("unexpected message {other:?}")),
@@ -187,7 +197,7 @@ impl Processes {
         self.tell_all(&mut state, &Message::Event(Event::Ends));
         let missing =
             |state: &State| (0..state.ended.len()).filter(|&at| !state.ended[at]).collect();
-        self.wait(&mut state, &Awaited::end(), missing, |state| {
+        self.wait(&mut state, (&Awaited::end(), self.patience()), missing, |state| {
             state.advance(me);
             state.ended.iter().all(|&ended| ended).then_some(())
         });
@@ -200,7 +210,8 @@ impl Processes {
         let mut ran = vec![own];
         for rank in 1..self.ranks() {
             let letter = |state: &mut State| state.letters[rank].pop_front();
-            let letter = self.wait(&mut state, &Awaited::end(), |_| vec![rank], letter);
+            let letter =
+                self.wait(&mut state, (&Awaited::end(), self.patience()), |_| vec![rank], letter);
             ran.push(self.outcome(rank, &letter));
         }
         Some(ran)
@@ -222,8 +233,13 @@ impl Processes {
         })
     }
 
-    fn patience(&self) -> Patience {
-        Patience::new(self.timeout, self.transport.shares_cores())
+    fn patience(&self) -> Patience<'static> {
+        self.patience_beside(&|| true)
+    }
+
+    /// Of a thread that nobody needs until `is_awaited`.
+    fn patience_beside<'a>(&self, is_awaited: &'a dyn Fn() -> bool) -> Patience<'a> {
+        Patience::new(self.timeout, self.transport.shares_cores(), is_awaited)
     }
 
     fn tell(&self, to: usize, message: &Message) {
@@ -257,11 +273,10 @@ impl Processes {
     fn wait<R>(
         &self,
         state: &mut State,
-        awaited: &Awaited,
+        (awaited, mut patience): (&Awaited, Patience<'_>),
         missing: impl Fn(&State) -> Vec<usize>,
         mut ready: impl FnMut(&mut State) -> Option<R>,
     ) -> R {
-        let mut patience = self.patience();
         loop {
             while let Some((from, bytes)) = self.transport.receive() {
                 state.take(from, &bytes);
@@ -296,7 +311,7 @@ impl Processes {
         &self,
         exchange: Exchange<Shared>,
         alike: &Alike<'_>,
-        place: &Place,
+        (place, is_awaited): (&Place, &dyn Fn() -> bool),
     ) -> Result<Shared, Stop> {
         let Exchange { what, mesh, mesh_dim, workers, rank, movement, tensor } = exchange;
         let described = Exchange {
@@ -314,15 +329,16 @@ impl Processes {
         self.tell_all(state, &Message::Event(waits));
         let awaited = Awaited::Collective(what, place.clone());
         let missing = |state: &State| state.table.running();
-        let parts = self.wait(state, &awaited, missing, |state| {
-            state.advance(me);
-            state.table.take(me)
-        })?;
+        let parts =
+            self.wait(state, (&awaited, self.patience_beside(is_awaited)), missing, |state| {
+                state.advance(me);
+                state.table.take(me)
+            })?;
         alike(&parts)?;
         let along = state.mesh.group(me, mesh_dim);
         let members = movement.members(workers);
         let group: Vec<usize> = members.iter().map(|&at| along[at]).collect();
-        let mut patience = self.patience();
+        let mut patience = self.patience_beside(is_awaited);
         let mut collective = Collective {
             transport: &*self.transport,
             group: &group,
@@ -401,7 +417,17 @@ impl Peers<Shared> for Processes {
         alike: &Alike<'_>,
         place: &Place,
     ) -> Result<Shared, Stop> {
-        self.exchanged(exchange, alike, place)
+        self.exchanged(exchange, alike, (place, &|| true))
+    }
+
+    fn exchange_beside(
+        &self,
+        exchange: Exchange<Shared>,
+        alike: &Alike<'_>,
+        place: &Place,
+        is_awaited: &dyn Fn() -> bool,
+    ) -> Result<Shared, Stop> {
+        self.exchanged(exchange, alike, (place, is_awaited))
     }
 }
 
@@ -420,7 +446,8 @@ impl Peers<Tensor> for Processes {
             other => return Err(unsupported(other.kind())),
         };
         let exchange = Exchange { what, mesh, mesh_dim, workers, rank, movement, tensor };
-        let result = machine::Value::Tensor(self.exchanged(exchange, alike, place)?.tensor);
+        let result =
+            machine::Value::Tensor(self.exchanged(exchange, alike, (place, &|| true))?.tensor);
         match to_semantics(&result, &mut |_| None).map_err(Stop::Unsupported)? {
             Value::Tensor(tensor) => Ok(tensor),
             other => Err(unsupported(other.kind())),

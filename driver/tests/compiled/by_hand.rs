@@ -142,6 +142,39 @@ pub(crate) fn disagreements() -> Vec<String> {
     ]
 }
 
+/// Bodies in which a rank computes something, which may trap, between a collective and the use of its result, of i64.
+pub(crate) fn beside() -> [String; 6] {
+    let reduce = |of: &str, op: &str| {
+        format!("spmd.all_reduce({of}, \"mesh[0]\", 0, 3, r, \"{op}\", async_op=True)")
+    };
+    let (sum, most) = (reduce("x", "sum"), reduce("x", "max"));
+    let last = reduce("z", "min");
+    let trap = "take(x, const([9], \"i64\"), axis=0)";
+    [
+        // The result is the operand of another collective.
+        format!("    y = {sum}\n    z = add(x, x)\n    return add({}, z)", reduce("y", "max")),
+        format!("    y = {sum}\n    z = {most}\n    return add({last}, y)"),
+        format!("    y = {sum}\n    z = {trap}\n    return (y, z)"),
+        format!("    y = {sum}\n    z = {trap}\n    return (y, {last})"),
+        // Two ranks stop in the first one, and never come to the second, which the third would take for the first.
+        format!("    y = {}\n    z = {sum}\n    return add(y, z)", sum.replace(" r,", " 0,")),
+        // One that the machine waits for, after one that it does not.
+        format!(
+            "    y = {sum}\n    z = {}\n    return (add(x, x), y, z)",
+            most.replace("True", "False")
+        ),
+    ]
+}
+
+/// The same body with collectives that a rank does not wait for before it uses what they give.
+pub(crate) fn posted(body: &str) -> String {
+    let later = |line: &str| match line.strip_suffix(')') {
+        Some(call) if call.contains("\"mesh[") => format!("{call}, async_op=True)"),
+        _ => line.to_owned(),
+    };
+    body.lines().map(later).collect::<Vec<_>>().join("\n")
+}
+
 /// What ranks pass that disagree: their numbers, `rows` of them on the last rank.
 pub(crate) fn numbers(rows: usize) -> Vec<Vec<Value>> {
     let of_rank = |rank: i64| {

@@ -46,6 +46,7 @@ fn main() -> ExitCode {
     for (name, job) in [
         ("collectives_have_the_bits_of_the_interpreter_for_each_dtype", "dtypes"),
         ("ranks_that_disagree_stop_as_interpreted_ones_do", "disagreements"),
+        ("ranks_that_go_on_beside_a_collective_do_what_interpreted_ones_do", "beside"),
         ("ranks_move_no_more_bytes_than_they_must", "counts"),
     ] {
         let engine = engine.clone();

@@ -1,7 +1,9 @@
 //! What each rank does. The first one compares what came of all with interpreted ranks in its own process.
 #![allow(clippy::print_stdout)] // a process tells the test what it has done
 
-use crate::by_hand::{by_hand, collectives, disagreements, given, numbers, shown, tensor};
+use crate::by_hand::{
+    beside, by_hand, collectives, disagreements, given, numbers, posted, shown, tensor,
+};
 use relax_cpu::{Cache, Compiler};
 use relax_driver::ranks::{OneRank, Processes};
 use relax_driver::{Artifact, Bound, KernelCheck, Target, Toolchain, compile};
@@ -40,6 +42,7 @@ pub(crate) fn run(job: &str) -> ExitCode {
         "sizes" => sizes(&processes, rest),
         "dtypes" => dtypes(&processes),
         "disagreements" => disagree(&processes),
+        "beside" => go_on(&processes),
         "counts" => counts(&processes),
         "hangs" | "dies" => fails(&processes, job == "dies", rest),
         other => Err(format!("there is no job {other}")),
@@ -139,14 +142,15 @@ fn sizes(processes: &Arc<Processes>, lists: &str) -> Checked {
     Ok(compared)
 }
 
-/// What ranks of a local program give here, and in one process; on the first rank only.
+/// What ranks of a local program give here, by `call`, and in one process; on the first rank only.
 fn both(
     processes: &Arc<Processes>,
     (module, mesh): (&Module, &Mesh),
     given: &[Vec<Value>],
+    call: &dyn Fn(Vec<Value>) -> RanRank,
 ) -> Option<[Vec<RanRank>; 2]> {
     let own = given[processes.rank()].clone();
-    let found = processes.run(mesh, || interpreted(processes, module, own))?;
+    let found = processes.run(mesh, || call(own))?;
     let options = Options::default();
     let expected = interpret(module, mesh, "main", given.to_vec(), &options);
     Some([expected.expect("a mesh of three"), found])
@@ -161,9 +165,9 @@ fn dtypes(processes: &Arc<Processes>) -> Checked {
             // The last is reduced by blocks of elements.
             for n in [0, 1, 4, 7, 2803] {
                 let given = given(dtype, n, is_shard);
-                let Some([expected, found]) = both(processes, (&module, &mesh), &given) else {
-                    continue;
-                };
+                let call = |given| interpreted(processes, &module, given);
+                let ran = both(processes, (&module, &mesh), &given, &call);
+                let Some([expected, found]) = ran else { continue };
                 for (rank, (expected, found)) in expected.iter().zip(&found).enumerate() {
                     let alike = match (&expected.result, &found.result) {
                         (Ok(expected), Ok(found)) => compare(Relation::Equal, expected, found),
@@ -184,12 +188,44 @@ fn disagree(processes: &Arc<Processes>) -> Checked {
         let (text, mesh) = by_hand(DType::I64, &body);
         let module = loaded(&text).module;
         for rows in [2, 5] {
-            let ran = both(processes, (&module, &mesh), &numbers(rows));
+            let call = |given| interpreted(processes, &module, given);
+            let ran = both(processes, (&module, &mesh), &numbers(rows), &call);
             let Some([expected, found]) = ran.map(|ran| ran.map(shown)) else { continue };
             if expected != found || expected.is_empty() {
                 return Err(format!("{found:#?} is not {expected:#?}\n{body}"));
             }
             compared += expected.len();
+        }
+    }
+    Ok(compared)
+}
+
+/// Compiled ranks that go on while they take part in a collective, with what they disagree about.
+fn go_on(processes: &Arc<Processes>) -> Checked {
+    let folder = tempfile::tempdir().expect("a folder for the cache");
+    let cache = Cache::at(folder.path());
+    let mut compared = 0;
+    let later = disagreements().into_iter().map(|body| posted(&body));
+    for body in beside().into_iter().chain(later) {
+        let (text, mesh) = by_hand(DType::I64, &body);
+        let program = loaded(&text);
+        let machine = compiled(&program, &program.module, &cache);
+        // The last is more than a message holds that is sent at once.
+        for rows in [2, 5, 60_000] {
+            let call = |given: Vec<Value>| machine.call(Arc::clone(processes) as _, "main", &given);
+            let ran = both(processes, (&program.module, &mesh), &numbers(rows), &call);
+            let Some([expected, found]) = ran else { continue };
+            for (expected, found) in expected.iter().zip(&found) {
+                if let (Ok(expected), Ok(found)) = (&expected.result, &found.result) {
+                    compare(Relation::Equal, expected, found)
+                        .map_err(|why| format!("{why}\n{body}"))?;
+                }
+                compared += 1;
+            }
+            let [expected, found] = [expected, found].map(shown);
+            if expected != found {
+                return Err(format!("{found:#?} is not {expected:#?}\n{body}"));
+            }
         }
     }
     Ok(compared)

@@ -10,17 +10,21 @@ const BUSY: Duration = Duration::from_millis(2);
 /// The longest pause.
 const LONGEST: Duration = Duration::from_millis(1);
 
+/// How long a thread that nobody needs yet leaves the core to others.
+const BESIDE: Duration = Duration::from_micros(50);
+
 /// A wait that becomes rarer and ends.
-pub(super) struct Patience {
+pub(super) struct Patience<'a> {
     since: Instant,
     timeout: Duration,
     yields: bool,
+    is_awaited: &'a dyn Fn() -> bool,
 }
 
-impl Patience {
-    /// `yields` says whether the one that is waited for may need this core.
-    pub(super) fn new(timeout: Duration, yields: bool) -> Self {
-        Self { since: Instant::now(), timeout, yields }
+impl<'a> Patience<'a> {
+    /// `yields` says whether the one that is waited for may need this core, `is_awaited` whether somebody waits for this thread.
+    pub(super) fn new(timeout: Duration, yields: bool, is_awaited: &'a dyn Fn() -> bool) -> Self {
+        Self { since: Instant::now(), timeout, yields, is_awaited }
     }
 
     pub(super) fn is_over(&self) -> bool {
@@ -29,7 +33,9 @@ impl Patience {
 
     pub(super) fn pause(&mut self) {
         let waited = self.since.elapsed();
-        if waited < BUSY && self.yields {
+        if !(self.is_awaited)() {
+            std::thread::sleep(BESIDE);
+        } else if waited < BUSY && self.yields {
             std::thread::yield_now();
         } else if waited < BUSY {
             // To yield would be to wait until whatever else the machine does has had its turn.
