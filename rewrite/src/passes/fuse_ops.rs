@@ -135,7 +135,8 @@ impl Fusion<'_, '_, '_> {
         let BlockKind::Dataflow { outputs } = &block.kind else { return false };
         let graph = Graph::of(block, outputs, self.programs);
         let stays = self.never_stop(block);
-        let groups = (self.grouping)(block, &graph, &stays);
+        let mut groups = (self.grouping)(block, &graph, &stays);
+        groups.retain(|group| graph.keeps_overlap(group));
         if groups.is_empty() {
             return false;
         }

@@ -3,7 +3,8 @@
 
 use super::Programs;
 use crate::tir_call::TirCall;
-use relax_syntax::ir::{Atom, Binding, Block, VarId};
+use relax_semantics::ops::{ASYNC, lookup, passed};
+use relax_syntax::ir::{Atom, Binding, Block, Callee, Expr, VarId};
 use relax_syntax::resolve::expr_uses;
 use relax_tir::kernel_kind::{KernelKind, Read};
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,6 +31,8 @@ pub(in crate::passes) struct Graph {
     pub(super) nodes: Vec<Node>,
     /// For each node the first that every way from it leads through; none where some way ends.
     passes: Vec<Option<usize>>,
+    /// Calls that the program goes on after, each with what waits for its result.
+    awaited: Vec<(usize, BTreeSet<usize>)>,
 }
 
 impl Graph {
@@ -45,7 +48,18 @@ impl Graph {
             places.insert(binding.var, at);
         }
         let passes = post_dominators(&nodes);
-        Self { nodes, passes }
+        let posted = |at: &usize| is_posted(&block.bindings[*at].expr);
+        let awaited = (0..nodes.len()).filter(posted);
+        let awaited = awaited.map(|at| (at, reached(&nodes, at))).collect();
+        Self { nodes, passes, awaited }
+    }
+
+    /// Whether no member of a group waits for the result of a call that it runs beside without the group.
+    pub(in crate::passes) fn keeps_overlap(&self, group: &BTreeSet<usize>) -> bool {
+        self.awaited.iter().all(|(call, waiting)| {
+            let beside = group.range(call + 1..).any(|at| !waiting.contains(at));
+            !(beside && group.iter().any(|at| waiting.contains(at)))
+        })
     }
 
     /// The bindings that one uses, in order.
@@ -136,6 +150,24 @@ fn node(
         users: BTreeSet::new(),
         seen_after: outputs.contains(&binding.var),
     }
+}
+
+/// Whether a call runs beside what follows it, until its result is used.
+fn is_posted(expr: &Expr) -> bool {
+    let Expr::Call { callee: Callee::Operator(name), args, attrs } = expr else { return false };
+    let Some(row) = lookup(name) else { return false };
+    let mode = row.params.iter().position(|param| param.name == ASYNC);
+    let passed = mode.and_then(|at| passed(row, args, attrs).ok()?.get(at).copied().flatten());
+    passed == Some(&Atom::Bool(true))
+}
+
+/// What uses a node, or something that uses it.
+fn reached(nodes: &[Node], from: usize) -> BTreeSet<usize> {
+    let (mut found, mut work) = (BTreeSet::new(), vec![from]);
+    while let Some(at) = work.pop() {
+        work.extend(nodes[at].users.iter().filter(|user| found.insert(**user)));
+    }
+    found
 }
 
 /// Backwards: what all users lead through. Users come after what they use.

@@ -16,7 +16,9 @@ pub(in crate::passes) type Group = BTreeSet<usize>;
 pub(super) fn groups(graph: &Graph, never_stop: &[bool]) -> Vec<Group> {
     let sums = |at: usize| graph.nodes[at].pattern == KernelKind::OutputEwiseFusible;
     let maps = |at: usize| graph.nodes[at].pattern <= KernelKind::Injective;
-    joined(graph, never_stop, &[&sums, &maps], &|group| patterns_fit(graph, group))
+    joined(graph, never_stop, &[&sums, &maps], &|group| {
+        patterns_fit(graph, group) && graph.keeps_overlap(group)
+    })
 }
 
 /// Groups that are made of each call that one `round` after the other wants and all on the ways to the first through which
