@@ -12,6 +12,7 @@ pub mod data;
 pub mod layout;
 pub mod lower;
 pub mod movement;
+mod overlap;
 mod plan;
 mod program;
 pub mod propagate;

@@ -6,6 +6,7 @@
 use crate::calls::localized;
 use crate::layout::{Axes, Layout, within_stages};
 use crate::movement::{Collective, Movement};
+use crate::overlap::overlap;
 use crate::plan::completed;
 use crate::propagate::{Plan, Step};
 use crate::rewritten::{self, Names, body, bound, rewritten};
@@ -16,7 +17,6 @@ use relax_syntax::dim::Dim;
 use relax_syntax::facts::Facts;
 use relax_syntax::ir::{
     Atom, Binding, Callee, Definition, DimVar, Expr, Function, Lambda, Module, VarId, VarInfo,
-    renumber,
 };
 use relax_syntax::span::Span;
 use relax_theorems::placement::blocks::is_shape;
@@ -55,8 +55,7 @@ pub fn lower(module: &Module, function: &Function, plan: &Plan, facts: &mut dyn 
     };
     let mut local =
         Function { name: function.name.clone(), span: function.span, lambda, vars, dims };
-    // What is written before a stage was made after its first bindings.
-    renumber(&mut local);
+    overlap(&mut local);
     let attrs = module.attrs.iter().filter(|(name, _)| *name == plan.axes.mesh).cloned().collect();
     Module { attrs, definitions: vec![Definition::Graph(local)] }
 }

@@ -8,6 +8,7 @@ mod control;
 mod data;
 mod edits;
 mod linear;
+mod overlap;
 mod pipelines;
 mod programs;
 mod refused;

@@ -21,6 +21,7 @@ const PROGRAMS: &[(&str, Text, Shapes, bool)] = &[
     ("paper, contracted", paper, |n| vec![vec![3, n], vec![n, 4]], true),
     ("megatron, rows", megatron, |n| vec![vec![n, 4], vec![4, 6], vec![6, 4]], true),
     ("megatron, columns", megatron, |n| vec![vec![3, 4], vec![4, n], vec![n, 4]], true),
+    ("layers of cut weights", layers, |n| vec![vec![n, 4], vec![4, 6], vec![6, 4]], true),
     (
         "attention by heads",
         attention,
@@ -131,6 +132,18 @@ fn megatron(two: bool) -> String {
 "#
     };
     text.to_owned()
+}
+
+/// Weights are cut and gathered for each product, as in ZeRO; those of the second while the first is computed.
+fn layers(two: bool) -> String {
+    let (rows, cut) = if two { ("S[0], R", "S[0], S[1]") } else { ("S[0]", "S[0]") };
+    let whole = if two { "R, R" } else { "R" };
+    format!(
+        r#"def main(x: DTensor(("n", 4), "f32", "mesh[0]", "{rows}"), w: DTensor((4, 6), "f32", "mesh[0]", "{cut}"), v: DTensor((6, 4), "f32", "mesh[0]", "{cut}")):
+    h = relu(matmul(x, redistribute(w, "mesh[0]", "{whole}")))
+    return matmul(h, redistribute(v, "mesh[0]", "{whole}"))
+"#
+    )
 }
 
 /// Attention with its projections; heads over the last axis of the mesh.
