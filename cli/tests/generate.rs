@@ -290,6 +290,14 @@ fn texts_are_continued_and_stopped() {
         "{% for a in range(100000) %}{% for b in range(100000) %}{% endfor %}{% endfor %}";
     fs::write(copy.join("chat_template.jinja"), endless).expect("it is written");
     folder.refused(&copy, &["--chat", "BE"], 2, "exceeds a limit");
+    let doubling = "{% set ns = namespace(x='ab') %}{% for a in range(60) %}{% set ns.x = ns.x ~ ns.x %}{% endfor %}";
+    fs::write(copy.join("chat_template.jinja"), doubling).expect("it is written");
+    folder.refused(
+        &copy,
+        &["--chat", "BE"],
+        3,
+        "the chat template takes more than 268435456 bytes",
+    );
 }
 
 #[test]

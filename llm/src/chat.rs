@@ -2,8 +2,8 @@
 //!
 //! The environment is that of transformers: blocks are trimmed, methods of Python's strings and containers work, `tojson`
 //! writes as Python does, and undefined values print as nothing. Templates come with weights, so that their size, their steps,
-//! their depth and their output are limited. The engine does not limit strings that a template joins in memory: a template
-//! that doubles a string needs a limit of the process.
+//! their depth and their output are limited. The engine does not limit strings that a template joins in memory, which may double
+//! in each step: the command renders within `relax_runtime::out_of_memory::limited`.
 
 use minijinja::value::{Kwargs, Value};
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior};

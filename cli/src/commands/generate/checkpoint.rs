@@ -9,6 +9,7 @@ use relax_llm::{
     SpeechTokens, Stored, Tensors, Text, Tokenizer, Vocabulary, VocabularyMetadata, quantized_text,
 };
 use relax_program::tensor_files::{GgufValue, Weights};
+use relax_runtime::out_of_memory::limited;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,6 +18,9 @@ use std::path::{Path, PathBuf};
 /// A configuration takes a few kilobytes, a tokenizer some megabytes.
 const LONGEST: u64 = 16 << 20;
 const LONGEST_TOKENIZER: u64 = 256 << 20;
+
+/// Bytes that the rendering of a chat template may take at once.
+const MOST_MEMORY: usize = 256 << 20;
 
 /// A model with its weights, which are read when they are asked for.
 pub(crate) struct Checkpoint {
@@ -153,7 +157,9 @@ impl Template {
         };
         let messages = &messages.iter().map(in_parts).collect::<Vec<_>>();
         // Without a date: the same command gives the same text tomorrow.
-        Chat { messages, bos: &self.bos, eos: &self.eos, ending, date: None }.render(&self.text)
+        let chat = Chat { messages, bos: &self.bos, eos: &self.eos, ending, date: None };
+        // The engine limits the steps of a template, and not what a step takes: it may double a string.
+        limited(MOST_MEMORY, "the chat template", || chat.render(&self.text))
     }
 }
 
