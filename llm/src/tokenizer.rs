@@ -2,7 +2,7 @@
 //!
 //! Byte pair encoding (Sennrich, Haddow and Birch 2016) by the crate `tokenizers`, from Hugging Face's `tokenizer.json`
 //! ([`Tokenizer::from_json`]) or from the vocabulary in a GGUF file ([`Tokenizer::from_vocabulary`]). Decoding is written
-//! here, so that a stream of tokens gives the same text as all of them at once.
+//! here, so that a stream of tokens gives each character at once, and the text of all tokens.
 
 mod decoding;
 mod document;
@@ -45,6 +45,8 @@ pub struct Tokenizer {
     plain: OnceLock<tokenizers::Tokenizer>,
     ends: Ends,
     pieces: Pieces,
+    /// Whether bytes one after the other that are no UTF-8 are replaced all, as the package `tokenizers` does and llama.cpp does not.
+    joins_bytes: bool,
 }
 
 impl Tokenizer {
@@ -70,7 +72,8 @@ impl Tokenizer {
         }
         let tokens = tokens.iter().map(|(id, (token, kind))| (*id, token.as_str(), *kind));
         let pieces = Pieces::new(decoding, tokens);
-        Self { inner, plain: OnceLock::new(), ends: Ends::default(), pieces }.with_ends(ends)
+        Self { inner, plain: OnceLock::new(), ends: Ends::default(), pieces, joins_bytes: true }
+            .with_ends(ends)
     }
 
     fn with_ends(mut self, ends: Ends) -> Result<Self, TokenizerError> {
@@ -110,6 +113,9 @@ impl Tokenizer {
     /// When no token has one of the ids.
     pub fn decode(&self, ids: &[u32]) -> Result<String, TokenizerError> {
         let mut stream = self.stream();
+        if self.joins_bytes {
+            return stream.join_bytes(ids);
+        }
         let mut text = String::new();
         for id in ids {
             text.push_str(&stream.push(*id)?);

@@ -40,6 +40,8 @@ pub(super) enum Kind {
 #[derive(Clone, Debug)]
 enum Piece {
     Special,
+    /// Of a token such as `<0x0A>`.
+    Byte([u8; 1]),
     Bytes(Box<[u8]>),
 }
 
@@ -60,7 +62,10 @@ impl Pieces {
             Kind::Added if decoding.spelling == Spelling::Bytes => {
                 Piece::Bytes(token.as_bytes().into())
             }
-            Kind::Added | Kind::Normal => Piece::Bytes(bytes(decoding.spelling, token).into()),
+            Kind::Added | Kind::Normal => match fallback_byte(token) {
+                Some(byte) if decoding.spelling == Spelling::SpacesAndBytes => Piece::Byte([byte]),
+                _ => Piece::Bytes(spelled_bytes(decoding.spelling, token).into()),
+            },
         };
         let pieces = tokens.map(|(id, token, kind)| (id, piece(token, kind))).collect();
         Self { pieces, space: decoding.space }
@@ -86,6 +91,7 @@ impl Pieces {
     pub(super) fn bytes(&self, id: u32) -> Option<&[u8]> {
         match self.pieces.get(&id)? {
             Piece::Special => Some(&[]),
+            Piece::Byte(byte) => Some(byte),
             Piece::Bytes(bytes) => Some(bytes),
         }
     }
@@ -96,18 +102,14 @@ impl Pieces {
     }
 }
 
-/// The bytes that a token of the vocabulary stands for.
-fn bytes(spelling: Spelling, token: &str) -> Vec<u8> {
+/// The bytes that a token of the vocabulary stands for, if it is no byte itself.
+fn spelled_bytes(spelling: Spelling, token: &str) -> Vec<u8> {
     match spelling {
         Spelling::Bytes => {
             let bytes: Option<Vec<u8>> = token.chars().map(spelled_byte).collect();
             bytes.unwrap_or_else(|| token.as_bytes().to_vec())
         }
-        Spelling::Spaces => token.replace('▁', " ").into_bytes(),
-        Spelling::SpacesAndBytes => match fallback_byte(token) {
-            Some(byte) => vec![byte],
-            None => bytes(Spelling::Spaces, token),
-        },
+        Spelling::Spaces | Spelling::SpacesAndBytes => token.replace('▁', " ").into_bytes(),
     }
 }
 
@@ -144,7 +146,8 @@ fn spelled_byte(character: char) -> Option<u8> {
     }
 }
 
-/// Decodes token by token. The texts of all calls joined are the text of [`Tokenizer::decode`](super::Tokenizer::decode).
+/// Decodes token by token. The texts of all calls joined are the text of [`Tokenizer::decode`](super::Tokenizer::decode), except for
+/// tokens such as `<0x0A>` one after the other that are no UTF-8: a stream does not wait for the last of them.
 #[derive(Clone, Debug)]
 pub struct Stream<'t> {
     pieces: &'t Pieces,
@@ -166,7 +169,33 @@ impl<'t> Stream<'t> {
     pub fn push(&mut self, id: u32) -> Result<String, TokenizerError> {
         match self.pieces.piece("token id", id)? {
             Piece::Special => Ok(String::new()),
+            Piece::Byte(byte) => Ok(self.extend(byte)),
             Piece::Bytes(bytes) => Ok(self.extend(bytes)),
+        }
+    }
+
+    /// The text of tokens, where bytes one after the other are replaced all or none, as the package `tokenizers` does.
+    pub(super) fn join_bytes(mut self, ids: &[u32]) -> Result<String, TokenizerError> {
+        let mut text = String::new();
+        let mut bytes = Vec::new();
+        for id in ids {
+            match self.pieces.piece("token id", *id)? {
+                Piece::Special => {}
+                Piece::Byte(byte) => bytes.extend_from_slice(byte),
+                Piece::Bytes(piece) => {
+                    text.push_str(&self.extend_run(&std::mem::take(&mut bytes)));
+                    text.push_str(&self.extend(piece));
+                }
+            }
+        }
+        text.push_str(&self.extend_run(&bytes));
+        Ok(text + &self.finish())
+    }
+
+    fn extend_run(&mut self, bytes: &[u8]) -> String {
+        match std::str::from_utf8(bytes) {
+            Ok(_) => self.extend(bytes),
+            Err(_) => self.extend("\u{fffd}".repeat(bytes.len()).as_bytes()),
         }
     }
 

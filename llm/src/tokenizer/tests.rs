@@ -185,6 +185,40 @@ fn characters_are_emitted_whole_and_at_once() {
     assert_eq!(stream.finish(), "\u{fffd}");
 }
 
+/// The package replaces all bytes of such tokens one after the other, or none. Streams and GGUF files do not wait for the last.
+#[test]
+fn bytes_that_are_no_text_are_replaced_together() {
+    let unigram = tokenizer("unigram_bytes");
+    let pieces = Tokenizer::from_vocabulary(&vocabulary("pieces")).expect("it is supported");
+    for (tokenizer, want) in [(&unigram, "\u{fffd}\u{fffd}\u{fffd}en"), (&pieces, "\u{fffd}éen")] {
+        let ids = ["<0xB4>", "<s>", "<0xC3>", "<0xA9>", "en"];
+        let ids = ids.map(|token| tokenizer.token_id(token).expect("it is a token"));
+        assert_eq!(tokenizer.decode(&ids).as_deref(), Ok(want));
+        assert_eq!(streamed(tokenizer, &ids), "\u{fffd}éen");
+    }
+    let ids = unigram.encode("Ľ<0xB7> &<0x90>", Special::Plain).expect("it is short");
+    let text = unigram.decode(&ids).expect("they are tokens");
+    assert_eq!(text, "\u{fffd}\u{fffd}\u{fffd} \u{fffd}\u{fffd}");
+}
+
+/// Ids of llama.cpp (`bench/llm/tokenization.py`).
+#[test]
+fn vocabularies_without_a_rule_split_as_llama_cpp_does() {
+    for pre in [None, Some("default".to_owned())] {
+        let vocabulary = Vocabulary { pre, ..vocabulary("bytes") };
+        let tokenizer = Tokenizer::from_vocabulary(&vocabulary).expect("it is supported");
+        for (text, ids) in [
+            (" \"", &[225, 6][..]),
+            ("  ]", &[344, 65]),
+            (" 4", &[225, 24]),
+            ("'t", &[11, 88]),
+            ("7255", &[27, 22, 25, 25]),
+        ] {
+            assert_eq!(tokenizer.encode(text, Special::Plain).as_deref(), Ok(ids), "{text}");
+        }
+    }
+}
+
 #[test]
 fn a_continuation_keeps_its_space() {
     let tokenizer = tokenizer("pieces");

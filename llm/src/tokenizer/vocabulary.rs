@@ -52,6 +52,14 @@ const BYTE: i32 = 6;
 const LLAMA: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
 const QWEN: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
 
+/// How llama.cpp splits where a file names no rule, or `default`: each regex splits the pieces of those before.
+const DEFAULT: [&str; 4] = [
+    r"[\p{P}\$\+<=>\^~\|]+",
+    r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
+    r"\p{N}+",
+    "[0-9][0-9][0-9]",
+];
+
 /// The most bytes of a token whose splits become merges.
 const LONGEST: usize = 512;
 
@@ -212,16 +220,18 @@ impl Vocabulary {
 
     fn byte_steps(&self) -> Result<Steps, TokenizerError> {
         let level = |use_regex: bool| json!({ "type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": use_regex });
-        let split = |regex: &str| {
-            let split = json!({
+        let split = |regexes: &[&str]| {
+            let splits = regexes.iter().map(|regex| json!({
                 "type": "Split", "pattern": { "Regex": regex }, "behavior": "Isolated", "invert": false
-            });
-            json!({ "type": "Sequence", "pretokenizers": [split, level(false)] })
+            }));
+            let steps: Vec<Value> = splits.chain([level(false)]).collect();
+            json!({ "type": "Sequence", "pretokenizers": steps })
         };
         let (normalizer, pre_tokenizer) = match self.pre.as_deref().unwrap_or("default") {
-            "default" | "gpt-2" => (Value::Null, level(true)),
-            "llama-bpe" => (Value::Null, split(LLAMA)),
-            "qwen2" => (json!({ "type": "NFC" }), split(QWEN)),
+            "default" => (Value::Null, split(&DEFAULT)),
+            "gpt-2" => (Value::Null, level(true)),
+            "llama-bpe" => (Value::Null, split(&[LLAMA])),
+            "qwen2" => (json!({ "type": "NFC" }), split(&[QWEN])),
             other => {
                 let expected = "`default`, `gpt-2`, `llama-bpe` or `qwen2`";
                 return Err(unsupported("tokenizer.ggml.pre", other.to_owned(), expected));
@@ -317,8 +327,7 @@ fn bad(id: usize, what: &'static str, found: String, expected: &'static str) -> 
 }
 
 impl Tokenizer {
-    /// The tokenizer of a GGUF file. `qwen2` normalizes texts to NFC as Qwen's own tokenizer does, and `default` splits as
-    /// GPT-2 does, where llama.cpp has rules of its own.
+    /// The tokenizer of a GGUF file. `qwen2` normalizes texts to NFC as Qwen's own tokenizer does, and llama.cpp does not.
     ///
     /// # Errors
     /// When the vocabulary contradicts itself, or has parts that are not supported.
@@ -326,6 +335,8 @@ impl Tokenizer {
         vocabulary.check()?;
         let ends = vocabulary.ends()?;
         let json = vocabulary.json()?.to_string();
-        Self::from_json(json.as_bytes())?.with_ends(ends)
+        let mut tokenizer = Self::from_json(json.as_bytes())?.with_ends(ends)?;
+        tokenizer.joins_bytes = false;
+        Ok(tokenizer)
     }
 }
