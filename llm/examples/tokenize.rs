@@ -4,8 +4,12 @@
 //! `target/debug/examples/tokenize FILE`, where FILE is a `tokenizer.json`, or a GGUF file with a vocabulary
 #![allow(clippy::print_stdout)] // the result is printed
 
-use relax_llm::{Metadata, Special, Tokenizer, Vocabulary, VocabularyMetadata};
-use relax_program::tensor_files::{Gguf, GgufArray, GgufValue, read_file};
+#[path = "../../cli/src/commands/generate/gguf_metadata.rs"]
+mod gguf_metadata;
+
+use gguf_metadata::GgufMetadata;
+use relax_llm::{Special, Tokenizer, Vocabulary};
+use relax_program::tensor_files::{Gguf, read_file};
 use serde_json::json;
 use std::error::Error;
 use std::io::{BufRead, Write};
@@ -41,55 +45,9 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn open(path: &Path) -> Result<Tokenizer, Box<dyn Error>> {
     if path.extension().is_some_and(|extension| extension == "gguf") {
         let gguf = Gguf::open(path)?;
-        let vocabulary = Vocabulary::from_metadata(&GgufMetadata(&gguf))?;
+        let vocabulary = Vocabulary::from_metadata(&GgufMetadata(gguf.metadata()))?;
         return Ok(Tokenizer::from_vocabulary(&vocabulary)?);
     }
     let json = read_file(path, LONGEST).map_err(|error| error.to_string())?;
     Ok(Tokenizer::from_json(&json)?)
-}
-
-struct GgufMetadata<'g>(&'g Gguf);
-
-impl GgufMetadata<'_> {
-    fn get(&self, key: &str) -> Option<&GgufValue> {
-        self.0.metadata().get(key)
-    }
-}
-
-impl Metadata for GgufMetadata<'_> {
-    fn keys(&self) -> Vec<String> {
-        self.0.metadata().keys().cloned().collect()
-    }
-
-    fn number(&self, key: &str) -> Option<f64> {
-        number(self.get(key)?)
-    }
-
-    fn text(&self, key: &str) -> Option<String> {
-        self.get(key)?.as_str().map(str::to_owned)
-    }
-
-    fn flag(&self, key: &str) -> Option<bool> {
-        self.get(key)?.as_bool()
-    }
-
-    fn texts(&self, key: &str) -> Option<Vec<String>> {
-        let items = self.get(key)?.as_array()?.iter();
-        items.map(|item| item.as_str().map(str::to_owned)).collect()
-    }
-
-    fn length(&self, key: &str) -> Option<usize> {
-        self.get(key)?.as_array().map(GgufArray::len)
-    }
-}
-
-impl VocabularyMetadata for GgufMetadata<'_> {
-    fn numbers(&self, key: &str) -> Option<Vec<f64>> {
-        self.get(key)?.as_array()?.iter().map(|item| number(&item)).collect()
-    }
-}
-
-fn number(value: &GgufValue) -> Option<f64> {
-    let integer = || value.as_i64().map(|integer| integer as f64);
-    value.as_f64().or_else(integer).or_else(|| value.as_u64().map(|integer| integer as f64))
 }

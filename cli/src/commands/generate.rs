@@ -4,6 +4,7 @@ mod checkpoint;
 mod compiled;
 mod encoded;
 mod form;
+mod gguf_metadata;
 mod loading;
 mod pool;
 mod sequence;

@@ -1,12 +1,13 @@
 //! Checkpoints of language models: a GGUF file, or a folder as of Hugging Face.
 
+use super::gguf_metadata::GgufMetadata;
 use crate::commands::constants;
 use crate::commands::kept::stamp;
 use crate::exit::Failure;
 use crate::files::shown_name;
 use relax_llm::{
-    Chat, ChatError, Config, Content, Ending, Format, Message, Metadata, Quantization,
-    SpeechTokens, Stored, Tensors, Text, Tokenizer, Vocabulary, VocabularyMetadata, quantized_text,
+    Chat, ChatError, Config, Content, Ending, Format, Message, Quantization, SpeechTokens, Stored,
+    Tensors, Text, Tokenizer, Vocabulary, quantized_text,
 };
 use relax_program::tensor_files::{GgufValue, Weights};
 use relax_runtime::out_of_memory::limited;
@@ -250,47 +251,6 @@ fn read(path: &Path, longest: u64) -> Result<String, Failure> {
         return Err(cannot(format!("it is no file of at most {} MiB", longest >> 20)));
     }
     fs::read_to_string(path).map_err(|error| cannot(error.to_string()))
-}
-
-struct GgufMetadata<'g>(&'g BTreeMap<String, GgufValue>);
-
-impl Metadata for GgufMetadata<'_> {
-    fn keys(&self) -> Vec<String> {
-        self.0.keys().cloned().collect()
-    }
-
-    fn number(&self, key: &str) -> Option<f64> {
-        number(self.0.get(key)?)
-    }
-
-    fn text(&self, key: &str) -> Option<String> {
-        self.0.get(key)?.as_str().map(str::to_owned)
-    }
-
-    fn flag(&self, key: &str) -> Option<bool> {
-        self.0.get(key)?.as_bool()
-    }
-
-    fn texts(&self, key: &str) -> Option<Vec<String>> {
-        let items = self.0.get(key)?.as_array()?.iter();
-        items.map(|item| item.as_str().map(str::to_owned)).collect()
-    }
-
-    fn length(&self, key: &str) -> Option<usize> {
-        self.0.get(key)?.as_array().map(relax_program::tensor_files::GgufArray::len)
-    }
-}
-
-impl VocabularyMetadata for GgufMetadata<'_> {
-    fn numbers(&self, key: &str) -> Option<Vec<f64>> {
-        let items = self.0.get(key)?.as_array()?.iter();
-        items.map(|item| number(&item)).collect()
-    }
-}
-
-fn number(value: &GgufValue) -> Option<f64> {
-    let integer = || value.as_i64().map(|integer| integer as f64);
-    value.as_f64().or_else(integer).or_else(|| value.as_u64().map(|integer| integer as f64))
 }
 
 /// The table of contents of a checkpoint.
