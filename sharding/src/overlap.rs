@@ -9,7 +9,7 @@
 use crate::branches::used_in;
 use relax_semantics::ops::{ASYNC, Effect, Family, Operator, Traps, is_of_ranks, lookup};
 use relax_syntax::ir::{Atom, Binding, BlockKind, Body, Callee, Expr, Function, VarId, renumber};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
 
 /// Puts the bindings of a local program in an order in which collectives and computation overlap.
@@ -109,11 +109,12 @@ struct Schedule {
 
 impl Schedule {
     fn of(bindings: Vec<Binding>) -> Vec<Binding> {
-        let place = |var: &VarId| bindings.iter().position(|binding| binding.var == *var);
+        let places = bindings.iter().enumerate().map(|(at, binding)| (binding.var, at));
+        let places: BTreeMap<VarId, usize> = places.collect();
         let uses = bindings.iter().map(|binding| {
             let mut found = BTreeSet::new();
             used_in(&binding.expr, &mut found);
-            found.iter().filter_map(place).collect()
+            found.iter().filter_map(|var| places.get(var).copied()).collect()
         });
         let mut schedule = Self {
             kinds: bindings.iter().map(|binding| kind(&binding.expr)).collect(),
