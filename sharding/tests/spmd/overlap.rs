@@ -2,6 +2,8 @@
 
 use crate::pipelines::pipelines_on;
 use crate::sharded;
+use relax_program::frontend::Program;
+use relax_syntax::span::Source;
 
 const BATCH: &str = r#"x: DTensor(("n", 8), "f32", "mesh[0]", "S[0]"), w: DTensor((8, 8), "f32", "mesh[0]", "S[0]"), v: DTensor((8, 8), "f32", "mesh[0]", "S[0]"), u: DTensor((8, 8), "f32", "mesh[0]", "S[0]")"#;
 
@@ -115,4 +117,27 @@ fn stages_go_on_after_they_send() {
     let later: Vec<bool> =
         sends.map(|call| call.is_some_and(|call| call.contains("async_op=True"))).collect();
     assert_eq!(later, [true; 4], "{local}");
+}
+
+#[test]
+fn a_call_goes_on_or_not() {
+    let text = |value: &str| {
+        format!(
+            "def main(x: Tensor((4,), \"f32\")):\n    return spmd.all_reduce(x, \"mesh[0]\", 0, 1, 0, \"sum\", async_op={value})\n"
+        )
+    };
+    let errors = |value: &str| {
+        Program::load(Source::new("program", text(value)))
+            .diagnostics
+            .into_iter()
+            .map(|own| own.message)
+    };
+    assert_eq!(errors("True").count(), 0);
+    for wrong in ["3", "\"yes\"", "None"] {
+        let found: Vec<String> = errors(wrong).collect();
+        assert!(
+            found.iter().any(|own| own.contains("`async_op` must be `True` or `False`")),
+            "{wrong}: {found:?}"
+        );
+    }
 }

@@ -4,6 +4,7 @@
 //! `S[d]`: `min(max(n - rank * c, 0), c)` rows of n, with `c = ceildiv(n, num_workers)`. No result is padded. Reductions
 //! are formed in the order of the ranks, so that results are deterministic.
 
+use super::ASYNC;
 use super::passed::collective;
 use crate::ops::dims::tensor;
 use crate::ops::{Eval, Infer, Machine, Reject};
@@ -20,6 +21,8 @@ use relax_syntax::facts::{Claim, Relation};
 /// The number of workers and the rank, under C1; the attributes that name the group.
 fn group(infer: &mut Infer) -> Result<(Dim, Dim), Reject> {
     let (mesh, axis) = (infer.str("device_mesh")?, infer.int("mesh_dim")?);
+    // What it says is no matter of types, but it must be True or False.
+    infer.bool(ASYNC)?;
     if mesh.is_empty() || axis < 0 {
         return Err(infer.reject("C1", "a group has a mesh and an axis of it"));
     }
