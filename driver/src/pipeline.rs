@@ -15,7 +15,7 @@ use relax_rewrite::passes::{
     eliminate_dead_code, fuse_ops_by_pattern, guard_libraries, inline_private_functions, saturate,
 };
 use relax_rewrite::pipeline::{Failed, Pipeline, Route, Watch, run};
-use relax_rewrite::saturation::{Constants, Fusion, Options};
+use relax_rewrite::saturation::{Constants, Fusion, Options, Units};
 use relax_runtime::program::Numerics;
 use relax_semantics::check::Phase;
 use relax_symbolic::Prover;
@@ -62,8 +62,8 @@ static CPU_REASSOCIATED: Schedule = &[
 static GPU: Schedule = &[&[&schedule_gpu::PASS]];
 static WGPU_REASSOCIATED: Schedule = &[&[&schedule_gpu_freely::PASS]];
 static CUDA_REASSOCIATED: Schedule = &[&[&schedule_tensor_cores::PASS]];
-static REWRITES: &[&Pass] = &[&saturate::PASS];
-static REWRITES_OF_REALS: &[&Pass] = &[&saturate::REALS];
+static REWRITES: &[&Pass] = &[&saturate::PASS, &saturate::VERSIONS];
+static REWRITES_OF_REALS: &[&Pass] = &[&saturate::REALS, &saturate::VERSIONS_OF_REALS];
 static CUDA_LIBRARY: &[&Pass] = &[&guard_libraries::PASS, &fuse_ops_by_pattern::PASS];
 
 /// The passes of a target. The stages are listed in `lower/src/pipeline.rs`.
@@ -157,9 +157,16 @@ fn fusion(target: &Target) -> Fusion {
     match (target.device, target.numerics) {
         // The schedule evaluates constants there.
         (Device::Cpu, Numerics::Reassociated) => {
-            Fusion { passes: &FUSION_FAST, constants: Constants::Evaluated }
+            let (constants, units) = (Constants::Evaluated, Units::PROCESSOR);
+            Fusion { passes: &FUSION_FAST, constants, units }
         }
-        _ => Fusion { passes: &FUSION, constants: Constants::Computed },
+        (device, _) => {
+            let units = match device {
+                Device::Interp | Device::Cpu => Units::PROCESSOR,
+                Device::Wgpu | Device::Cuda => Units::GPU,
+            };
+            Fusion { passes: &FUSION, constants: Constants::Computed, units }
+        }
     }
 }
 

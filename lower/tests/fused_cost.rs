@@ -8,24 +8,33 @@ use relax_rewrite::passes::normalize;
 use relax_rewrite::passes::saturate::PREPARATION;
 use relax_rewrite::pipeline::{Route, Unwatched, run};
 use relax_rewrite::saturation::{
-    Constants, Extraction, Fusion, Options, Report, RuleKind, saturate_module,
+    Constants, Extraction, Fusion, Options, Report, RuleKind, Units, saturate_module,
+    version_module,
 };
-use relax_semantics::check::{Phase, check};
+use relax_semantics::check::{Checked, Phase, check};
 use relax_symbolic::Prover;
 use relax_syntax::span::Source;
 
-const EVALUATED: Fusion = Fusion { passes: &FUSION_FAST, constants: Constants::Evaluated };
-const COMPUTED: Fusion = Fusion { passes: &FUSION, constants: Constants::Computed };
+const EVALUATED: Fusion =
+    Fusion { passes: &FUSION_FAST, constants: Constants::Evaluated, units: Units::PROCESSOR };
+const COMPUTED: Fusion =
+    Fusion { passes: &FUSION, constants: Constants::Computed, units: Units::PROCESSOR };
+
+/// A program in the form that rules are about.
+fn prepared(text: &str, prover: &mut Prover) -> Checked {
+    let module = Program::load(Source::new("program", text)).module;
+    let route = Route::Passes([&[&normalize::PASS], PREPARATION].concat());
+    let module = run(&module, &route, &Settings::default(), prover, &mut Unwatched);
+    let module = module.expect("the program is well-formed");
+    let checked = check(&module, prover, Phase::P0);
+    assert!(checked.is_ok(), "{text}");
+    checked
+}
 
 /// What saturation by all rules does to a text.
 fn saturated(text: &str, fusion: Option<Fusion>) -> Report {
-    let module = Program::load(Source::new("program", text)).module;
     let mut prover = Prover::new();
-    let route = Route::Passes([&[&normalize::PASS], PREPARATION].concat());
-    let module = run(&module, &route, &Settings::default(), &mut prover, &mut Unwatched);
-    let module = module.expect("the program is well-formed");
-    let checked = check(&module, &mut prover, Phase::P0);
-    assert!(checked.is_ok(), "{text}");
+    let checked = prepared(text, &mut prover);
     let options = Options { fusion, ..Options::default() };
     let (kind, extraction) = (RuleKind::Approximate, Extraction::Explained);
     let (_, report) = saturate_module(&checked, &mut prover, &options, kind, extraction);
@@ -74,4 +83,77 @@ fn weights_are_multiplied_where_that_is_done_once() {
     let merged = saturated(text, Some(EVALUATED));
     assert_eq!((merged.rewritten, rules(&merged)), (1, vec!["matmul_associates".to_owned()]));
     assert_eq!(saturated(text, Some(COMPUTED)).rewritten, 0);
+}
+
+/// The cosine and the sine of one tensor are one kernel with two results: what it costs is known, so that the norm beside it is compared
+/// after fusion as well.
+#[test]
+fn a_kernel_with_two_results_has_a_cost() {
+    let text = "def main(x: Tensor((\"n\", 64), \"f32\"), t: Tensor((\"n\", 64), \"f32\")):\n    \
+                m = mean(x, [1], True)\n    d = subtract(x, m)\n    v = mean(multiply(d, d), [1], True)\n    \
+                y = multiply(d, rsqrt(add(v, const(0.00001, \"f32\"))))\n    return (y, cos(t), sin(t))\n";
+    assert!(saturated(text, None).rewritten > 0);
+    for fusion in [EVALUATED, COMPUTED] {
+        assert_eq!(saturated(text, Some(fusion)).rewritten, 0);
+    }
+}
+
+/// The guards of the versions of a program, with the limits of builds.
+fn guards(text: &str, fusion: Fusion) -> Vec<String> {
+    let mut prover = Prover::new();
+    let checked = prepared(text, &mut prover);
+    let options = Options { fusion: Some(fusion), ..Options::of_builds() };
+    let kind = RuleKind::Approximate;
+    let (module, report) = version_module(&checked, &mut prover, None, &options, kind);
+    assert!(check(&module, &mut prover, Phase::P0).is_ok(), "{text}");
+    let versions = report.versions.iter().flat_map(|function| &function.versions);
+    versions.map(|version| version.comparisons().join(" and ")).collect()
+}
+
+/// The order of products depends on dims.
+#[test]
+fn the_cheaper_order_after_fusion_gets_a_guard() {
+    for (text, expected) in [
+        (include_str!("../../bench/rewrites/programs/latent_attention.rx"), &["m <= n", ""][..]),
+        (
+            include_str!("../../bench/rewrites/programs/linear_attention.rx"),
+            &["n <= 64", "m <= 31", ""],
+        ),
+        (include_str!("../../bench/rewrites/programs/adapter.rx"), &["n <= 383", ""]),
+        (
+            include_str!("../../bench/rewrites/programs/graph_convolution.rx"),
+            &["f <= h and c <= h", ""],
+        ),
+    ] {
+        for fusion in [EVALUATED, COMPUTED] {
+            assert_eq!(guards(text, fusion), expected, "{text}");
+        }
+    }
+}
+
+/// A launch of a GPU takes as long as these products: they stay as they are.
+#[test]
+fn a_device_with_slow_launches_has_fewer_versions() {
+    let text = "def main(a: Tensor((\"n\", \"k\"), \"f32\"), b: Tensor((\"k\", \"m\"), \"f32\"), c: Tensor((\"m\", \"p\"), \"f32\")):\n    \
+                n, k, m, p = sym_var(upper_bound=256), sym_var(upper_bound=256), sym_var(upper_bound=256), sym_var(upper_bound=256)\n    \
+                return matmul(matmul(a, b), c)\n";
+    assert!(!guards(text, COMPUTED).is_empty());
+    assert!(guards(text, Fusion { units: Units::GPU, ..COMPUTED }).is_empty());
+}
+
+/// A sum of a tensor and itself reads it once: its double costs the same.
+#[test]
+fn a_tensor_that_is_read_twice_moves_once() {
+    let text = "def main(x: Tensor((\"n\",), \"f32\")):\n    return add(x, x)\n";
+    assert_eq!(saturated(text, Some(EVALUATED)).rewritten, 0);
+}
+
+/// Where all dims gain by one form, there is nothing to choose.
+#[test]
+fn one_form_for_all_dims_has_no_versions() {
+    let text = "def main(a: Tensor((\"n\", \"m\"), \"f32\"), b: Tensor((\"m\", \"k\"), \"f32\")):\n    \
+                return relu(relu(matmul(a, b)))\n";
+    for fusion in [EVALUATED, COMPUTED] {
+        assert!(guards(text, fusion).is_empty());
+    }
 }

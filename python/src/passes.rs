@@ -183,6 +183,11 @@ pub(crate) struct Rules {
 }
 
 impl Rules {
+    /// Whether none shall be used.
+    pub(crate) fn are_none(&self) -> bool {
+        matches!(self.items.as_deref(), Some([only]) if only == "none")
+    }
+
     /// With the names of the rules that are not proved.
     fn options(&self) -> Result<(Options, BTreeSet<Name>), Failure> {
         let unproved = match self.unproved {
@@ -300,14 +305,14 @@ fn versioned(origin: &Origin, rules: &Rules) -> Result<Versioned, Failure> {
     let (program, checked) = normalized(origin)?;
     let of_guards = &mut Prover::with_solver(SOLVER_LIMIT);
     let facts = &mut Prover::new();
-    let (module, found) = version_module(&checked, facts, Some(of_guards), &options, rules.kind());
+    let (module, report) = version_module(&checked, facts, Some(of_guards), &options, rules.kind());
     let module = tidied(&module, &mut Prover::new()).map_err(|error| failed(&program, error))?;
     let mut all: BTreeMap<String, Vec<VersionFields>> = checked
         .module
         .functions()
         .map(|function| (function.name.to_string(), Vec::new()))
         .collect();
-    for one in &found {
+    for one in &report.versions {
         all.insert(one.function.to_string(), one.versions.iter().map(fields).collect());
     }
     Ok((print(&module), all, unproved.iter().map(ToString::to_string).collect()))

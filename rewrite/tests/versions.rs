@@ -44,7 +44,9 @@ fn checked(text: &str) -> Checked {
 
 fn versions(checked: &Checked, of_guards: &mut dyn Facts) -> (Module, Vec<Versioned>) {
     let (facts, options) = (&mut Prover::new(), Options::default());
-    version_module(checked, facts, Some(of_guards), &options, RuleKind::Approximate)
+    let kind = RuleKind::Approximate;
+    let (module, report) = version_module(checked, facts, Some(of_guards), &options, kind);
+    (module, report.versions)
 }
 
 fn guards(versioned: &[Versioned]) -> Vec<String> {

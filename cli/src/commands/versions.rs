@@ -22,8 +22,8 @@ pub(super) fn versions(args: &VersionsArgs, terminal: &mut Terminal) -> Outcome 
     let of_guards = &mut Prover::with_solver(SOLVER_LIMIT);
     let facts = &mut Prover::new();
     terminal.doing(format!("searching versions of {}", args.file.display()));
-    let (_, versioned) =
-        version_module(&checked, facts, Some(of_guards), &options, kind(&args.rules));
+    let (_, report) = version_module(&checked, facts, Some(of_guards), &options, kind(&args.rules));
+    let versioned = &report.versions;
     own_rules::warn_of_unproved(&unproved, terminal);
     let mut text = String::new();
     for function in checked.module.functions() {

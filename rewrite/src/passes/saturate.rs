@@ -73,10 +73,11 @@ fn add_approximate(module: &Module, context: &mut PassContext) -> Result<Module,
 #[allow(clippy::unnecessary_wraps)]
 fn add(_: &Module, context: &mut PassContext, kind: RuleKind) -> Result<Module, Diagnostic> {
     let options = &context.settings.saturation;
-    let (result, versioned) = version_module(context.checked, context.facts, None, options, kind);
-    let versions = versioned.iter().map(|function| function.versions.len()).sum();
+    let (result, report) = version_module(context.checked, context.facts, None, options, kind);
+    let versions = report.versions.iter().map(|function| function.versions.len()).sum();
     context.count("made", versions, "versions");
-    context.count("of", versioned.len(), "functions");
+    context.count("of", report.versions.len(), "functions");
+    context.rewrite(report);
     Ok(result)
 }
 

@@ -30,8 +30,8 @@ pub(super) struct Candidate {
     pub(super) source: Source,
     /// What its regions cost.
     pub(super) cost: Cost,
-    /// What is compared with the prices of others of the function.
-    price: Dim,
+    /// What is compared with the prices of others of the function, before fusion.
+    pub(super) price: Dim,
     /// Without which it is not right.
     pub(super) requires: Guard,
 }
@@ -55,7 +55,9 @@ impl Engine<'_> {
         self.function(function);
         let visited = self.visited().to_vec();
         let mut found: Vec<(Vec<usize>, Candidate)> = Vec::new();
-        for at in 0..samples.len() {
+        // Where several ways of pricing are tried, each sample has a form for each of them.
+        let tried = visited.iter().map(|solved| solved.at.len()).min().unwrap_or(samples.len());
+        for at in 0..tried {
             let picks: Vec<usize> = visited.iter().map(|solved| solved.at[at]).collect();
             if found.iter().all(|(known, _)| *known != picks) {
                 let cost = cost_of(&visited, |place, _| picks[place]);

@@ -3,7 +3,7 @@
 use super::emit::Emit;
 use super::encode::Encoded;
 use super::extract::{Pricing, Values};
-use super::fused::{Constants, FusedCost, Fusion, Part, costs, is_known};
+use super::fused::{Constants, Fusion, Part, costs, is_known};
 use super::report::{Kept, Report};
 use super::samples;
 use super::solve::Solution;
@@ -35,7 +35,8 @@ impl Comparison<'_> {
     pub(super) fn cheapest(
         &self,
         forms: &[Solution],
-        (fusion, names, left): (&Fusion, &Names, &mut usize),
+        (fusion, least_gain): (&Fusion, u8),
+        (names, left): (&Names, &mut usize),
         facts: &mut dyn Facts,
     ) -> Option<usize> {
         if forms.len() < 2 || *left < forms.len() {
@@ -44,7 +45,9 @@ impl Comparison<'_> {
         *left -= forms.len();
         let as_written = self.part(self.vars, self.bindings.to_vec());
         let written = as_written.cost(fusion, facts, self.samples)?;
-        let (mut best, mut least) = (0, written[0]);
+        let as_it_is = written[0].weighed(fusion.units);
+        let gain = as_it_is * i128::from(least_gain) / 100;
+        let (mut best, mut least) = (0, as_it_is - gain);
         for (at, form) in forms.iter().enumerate().skip(1) {
             let (mut vars, mut names) = (self.vars.to_vec(), names.clone());
             let span = self.function.span;
@@ -53,8 +56,9 @@ impl Comparison<'_> {
             let cost = self.part(&vars, bindings).cost(fusion, facts, self.samples);
             let Some(cost) = cost else { continue };
             let is_fine = cost.iter().zip(&written).all(|(new, old)| new.is_at_most(old));
-            if is_fine && cost[0].weighed() < least.weighed() {
-                (best, least) = (at, cost[0]);
+            let cost = cost[0].weighed(fusion.units);
+            if is_fine && cost < least {
+                (best, least) = (at, cost);
             }
         }
         Some(best)
@@ -99,14 +103,6 @@ pub(super) fn constants(body: &Body) -> BTreeSet<VarId> {
     known
 }
 
-impl FusedCost {
-    /// In the time of operations.
-    fn weighed(&self) -> i128 {
-        let (byte, launch) = super::cost::UNITS;
-        self.operations + self.bytes * i128::from(byte) + self.launches * i128::from(launch)
-    }
-}
-
 /// Takes functions back that cost more as a whole: a region is compared alone, and its neighbours may fuse less with its new form.
 pub(super) fn keep_dearer(
     module: &Module,
@@ -122,15 +118,22 @@ pub(super) fn keep_dearer(
     }
     let before = costs(module, &samples, fusion, facts);
     let after = costs(rewritten, &samples, fusion, facts);
-    for (name, old) in &before {
-        let Some(new) = after.get(name) else { continue };
+    let mut unknown: Vec<Name> = Vec::new();
+    for name in samples.keys() {
+        let (Some(old), Some(new)) = (before.get(name), after.get(name)) else {
+            // Nothing says that it is cheaper.
+            unknown.push(name.clone());
+            take_back(module, rewritten, name);
+            continue;
+        };
         let Some((new, old)) = new.iter().zip(old).find(|(new, old)| !new.is_at_most(old)) else {
             continue;
         };
         report.kept.push(Kept { name: name.clone(), before: *old, after: *new });
         take_back(module, rewritten, name);
     }
-    let is_kept = |name: &Name| report.kept.iter().any(|kept| kept.name == *name);
+    let is_kept =
+        |name: &Name| unknown.contains(name) || report.kept.iter().any(|kept| kept.name == *name);
     let (kept, functions) = std::mem::take(&mut report.functions)
         .into_iter()
         .partition::<Vec<_>, _>(|function| is_kept(&function.name));

@@ -12,8 +12,6 @@ use relax_syntax::dim::{Dim, DimOp};
 const BYTE: i64 = 2;
 /// Operations in the time in which a kernel is started.
 const LAUNCH: i64 = 2000;
-/// Both, for costs that are counted elsewhere.
-pub(super) const UNITS: (i64, i64) = (BYTE, LAUNCH);
 /// Operations of a function such as `exp`, an element.
 const FUNCTION: i64 = 16;
 /// Operations of a sum or product, an element, outside of products of matrices.

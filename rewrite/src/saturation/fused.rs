@@ -6,9 +6,9 @@ use super::extract::Values;
 use crate::dims::match_dims;
 use crate::pass::Settings;
 use crate::pipeline::{Pipeline, Unwatched, run};
-use crate::tir_call::TirCall;
+use crate::tir_call::AnyTirCall;
 use crate::trap_free::operand;
-use relax_semantics::check::{Phase, check};
+use relax_semantics::check::{Checked, Phase, check};
 use relax_syntax::Name;
 use relax_syntax::annotation::{Annotation, Extents};
 use relax_syntax::dim::Dim;
@@ -19,7 +19,9 @@ use relax_syntax::ir::{
     Lambda, Module, TensorProgram, VarId, VarInfo, renumber,
 };
 use relax_tir::work::work;
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// The passes of a target that decide what is a kernel.
@@ -29,6 +31,25 @@ pub struct Fusion {
     pub passes: &'static Pipeline,
     /// What calls on constants alone cost.
     pub constants: Constants,
+    /// What else a kernel costs beside operations.
+    pub units: Units,
+}
+
+/// In operations on floats, of which a fused multiply-add is two. Only the order of magnitude matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Units {
+    /// In the time in which a byte moves.
+    pub byte: i128,
+    /// In the time in which a kernel is started.
+    pub launch: i128,
+}
+
+impl Units {
+    /// One core does some 50 operations a nanosecond in small products; it moves some 15 bytes of main memory and 100 of its cache, and
+    /// starts a kernel in half a microsecond.
+    pub const PROCESSOR: Self = Self { byte: 2, launch: 20_000 };
+    /// 10 Tera-operations a second and more, some 20 for each byte of memory; a launch takes some five microseconds.
+    pub const GPU: Self = Self { byte: 16, launch: 50_000_000 };
 }
 
 /// When calls on constants alone are evaluated.
@@ -52,19 +73,16 @@ pub struct FusedCost {
 }
 
 impl FusedCost {
+    /// In the time of operations.
+    pub(super) fn weighed(&self, units: Units) -> i128 {
+        self.operations + self.bytes * units.byte + self.launches * units.launch
+    }
+
     /// Whether nothing of it is more.
     pub(super) fn is_at_most(&self, other: &FusedCost) -> bool {
         self.launches <= other.launches
             && self.bytes <= other.bytes
             && self.operations <= other.operations
-    }
-
-    fn plus(self, other: FusedCost) -> FusedCost {
-        FusedCost {
-            launches: self.launches + other.launches,
-            bytes: self.bytes + other.bytes,
-            operations: self.operations + other.operations,
-        }
     }
 }
 
@@ -100,8 +118,9 @@ impl<'p> Part<'p> {
         facts: &mut dyn Facts,
         samples: &[Values],
     ) -> Option<Vec<FusedCost>> {
-        let samples = BTreeMap::from([(Name::new(NAME), samples)]);
-        costs_within(Scope::All, &self.module(), &samples, fusion, facts).into_values().next()
+        let module = self.module();
+        let fused = Fused::of(&module, fusion, facts)?;
+        samples.iter().map(|sample| fused.cost(&Name::new(NAME), sample)).collect()
     }
 
     fn module(self) -> Module {
@@ -149,63 +168,111 @@ pub(super) fn costs(
     fusion: &Fusion,
     facts: &mut dyn Facts,
 ) -> BTreeMap<Name, Vec<FusedCost>> {
-    let samples = samples.iter().map(|(name, samples)| (name.clone(), samples.as_slice()));
-    costs_within(Scope::Own, module, &samples.collect(), fusion, facts)
-}
-
-fn costs_within(
-    scope: Scope,
-    module: &Module,
-    samples: &BTreeMap<Name, &[Values]>,
-    fusion: &Fusion,
-    facts: &mut dyn Facts,
-) -> BTreeMap<Name, Vec<FusedCost>> {
-    let route = fusion.passes.to(Phase::P21);
-    let fused = run(module, &route, &Settings::default(), facts, &mut Unwatched);
-    let Ok(fused) = fused else { return BTreeMap::new() };
-    let checked = check(&fused, facts, Phase::P0);
-    let of = |(name, samples): (&Name, &&[Values])| {
-        let annotations = checked.annotations.get(name)?;
-        let body = fused.function(name)?.lambda.body.as_ref()?;
-        let count = Count { module: &fused, annotations, fusion, scope };
-        let costs = samples.iter().map(|sample| count.body(body, sample));
+    let Some(fused) = Fused::of(module, fusion, facts) else { return BTreeMap::new() };
+    let of = |(name, samples): (&Name, &Vec<Values>)| {
+        let costs = samples.iter().map(|sample| fused.cost(name, sample));
         Some((name.clone(), costs.collect::<Option<_>>()?))
     };
     samples.iter().filter_map(of).collect()
 }
 
-/// Whether calls of functions count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Scope {
-    /// What they cost is not known.
-    All,
-    /// They are counted elsewhere.
-    Own,
+/// A module after fusion.
+pub(super) struct Fused<'f> {
+    checked: Checked,
+    fusion: &'f Fusion,
+    /// The functions that the module had before. Passes make others of parts of them.
+    own: BTreeSet<Name>,
+    /// What functions cost that were asked for.
+    formulas: RefCell<BTreeMap<Name, Option<Rc<Formula>>>>,
 }
 
-struct Count<'c> {
-    module: &'c Module,
-    annotations: &'c [Annotation],
-    fusion: &'c Fusion,
-    scope: Scope,
+/// What calls cost, as sums of polynomials of the dims.
+#[derive(Clone, Debug, Default)]
+struct Formula {
+    launches: i128,
+    /// Elements of each tensor that is read or written, and the bytes of one.
+    bytes: Vec<(Dim, i128)>,
+    operations: Vec<Dim>,
 }
 
-impl Count<'_> {
-    fn body(&self, body: &Body, sample: &Values) -> Option<FusedCost> {
+impl Formula {
+    fn add(&mut self, other: &Formula) {
+        self.launches += other.launches;
+        self.bytes.extend_from_slice(&other.bytes);
+        self.operations.extend_from_slice(&other.operations);
+    }
+
+    fn at(&self, sample: &Values) -> Option<FusedCost> {
+        let value = |dim: &Dim| dim.eval(&|name| sample.get(name).copied()).ok().map(i128::from);
+        let bytes = self.bytes.iter().map(|(elements, size)| Some(value(elements)? * size));
+        Some(FusedCost {
+            launches: self.launches,
+            bytes: bytes.sum::<Option<i128>>()?,
+            operations: self.operations.iter().map(value).sum::<Option<i128>>()?,
+        })
+    }
+}
+
+impl<'f> Fused<'f> {
+    /// `None` where a pass refuses the module.
+    pub(super) fn of(module: &Module, fusion: &'f Fusion, facts: &mut dyn Facts) -> Option<Self> {
+        let route = fusion.passes.to(Phase::P21);
+        let fused = run(module, &route, &Settings::default(), facts, &mut Unwatched).ok()?;
+        let own = module.functions().map(|function| function.name.clone()).collect();
+        let checked = check(&fused, facts, Phase::P0);
+        Some(Self { checked, fusion, own, formulas: RefCell::default() })
+    }
+
+    /// What else a kernel costs beside operations.
+    pub(super) fn units(&self) -> Units {
+        self.fusion.units
+    }
+
+    /// What a function costs by itself at some dims, without the functions of the module that it calls; `None` where that is not known.
+    pub(super) fn cost(&self, name: &Name, sample: &Values) -> Option<FusedCost> {
+        self.formula(name)?.at(sample)
+    }
+
+    fn formula(&self, name: &Name) -> Option<Rc<Formula>> {
+        if let Some(known) = self.formulas.borrow().get(name) {
+            return known.clone();
+        }
+        let formula = self.of_function(name).map(Rc::new);
+        self.formulas.borrow_mut().insert(name.clone(), formula.clone());
+        formula
+    }
+
+    fn of_function(&self, name: &Name) -> Option<Formula> {
+        let annotations = self.checked.annotations.get(name)?;
+        let body = self.checked.module.function(name)?.lambda.body.as_ref()?;
+        self.body(body, annotations)
+    }
+
+    fn body(&self, body: &Body, annotations: &[Annotation]) -> Option<Formula> {
         let mut constant = BTreeSet::new();
-        let mut sum = FusedCost::default();
+        let mut sum = Formula::default();
         for binding in body.bindings() {
             if self.is_constant(&binding.expr, &constant) {
                 constant.insert(binding.var);
                 continue;
             }
-            match (&binding.expr, TirCall::of(&binding.expr)) {
-                (_, Some(call)) => sum = sum.plus(self.call(&call, sample)?),
+            match (&binding.expr, AnyTirCall::of(&binding.expr)) {
+                (_, Some(call)) => sum.add(&self.call(&call, annotations)?),
                 (Expr::Call { callee: Callee::Operator(name), .. }, None) if is_free(name) => {}
-                (Expr::Call { callee: Callee::Global(_), .. }, None)
-                    if self.scope == Scope::Own => {}
-                (Expr::If { then, otherwise, .. }, None) if self.scope == Scope::Own => {
-                    sum = sum.plus(self.body(then, sample)?).plus(self.body(otherwise, sample)?);
+                // It is counted elsewhere.
+                (Expr::Call { callee: Callee::Global(name), .. }, None)
+                    if self.own.contains(name) => {}
+                // A part of this function, whose dims have the same names.
+                (Expr::Call { callee: Callee::Global(name), .. }, None) => {
+                    sum.add(&*self.formula(name)?);
+                }
+                (Expr::If { then, otherwise, .. }, None) => {
+                    let branches = [then, otherwise].map(|branch| self.body(branch, annotations));
+                    match branches {
+                        [None, None] => return None,
+                        // What the reference library computes where a constraint is not proved has no cost.
+                        branches => branches.iter().flatten().for_each(|branch| sum.add(branch)),
+                    }
                 }
                 (Expr::Atom(_) | Expr::Get(..) | Expr::MatchCast(..), None) => {}
                 _ => return None,
@@ -217,7 +284,7 @@ impl Count<'_> {
     fn is_constant(&self, expr: &Expr, known: &BTreeSet<VarId>) -> bool {
         let is_value = |atom: &Atom| is_known(atom, known);
         self.fusion.constants == Constants::Evaluated
-            && match (expr, TirCall::of(expr)) {
+            && match (expr, AnyTirCall::of(expr)) {
                 (_, Some(call)) => !call.args.is_empty() && call.args.iter().all(is_value),
                 (Expr::Atom(atom) | Expr::Get(atom, _), None) => is_value(atom),
                 (Expr::Call { callee: Callee::Operator(name), args, .. }, None) => {
@@ -229,38 +296,46 @@ impl Count<'_> {
             }
     }
 
-    fn call(&self, call: &TirCall, sample: &Values) -> Option<FusedCost> {
-        let program = self.module.tensor_program(call.program)?;
-        let given = call.args.iter().map(|arg| operand(arg, self.annotations).annotation);
-        let tensors: Vec<Annotation> = given.chain([call.out.clone()]).collect();
-        let dims = dims_of(program, &tensors, &call.scalars, sample)?;
-        let value = |dim: &Dim| dim.eval(&|name| dims.get(name).copied()).ok().map(i128::from);
+    fn call(&self, call: &AnyTirCall, annotations: &[Annotation]) -> Option<Formula> {
+        let program = self.checked.module.tensor_program(call.program)?;
+        let given = call.args.iter().map(|arg| operand(arg, annotations).annotation);
+        let made = match call.result()? {
+            Annotation::Tuple(fields) => fields,
+            one => vec![one],
+        };
+        let tensors: Vec<Annotation> = given.chain(made).collect();
+        let dims = dims_of(program, &tensors, &call.scalars);
         let work = work(program)?;
-        let mut cost = FusedCost { launches: 1, bytes: 0, operations: value(&work.operations)? };
-        for (id, elements) in program.buffer_params().zip(&work.elements) {
-            let size = i128::try_from(program.buffer(id).dtype.size()).ok()?;
-            cost.bytes += value(elements)? * size;
+        let is_known = |dim: &Dim| dim.vars_all(&|name| dims.contains_key(name));
+        if !work.elements.iter().chain([&work.operations]).all(is_known) {
+            return None;
         }
-        Some(cost)
+        let operations = vec![work.operations.substitute(&dims)];
+        let mut formula = Formula { launches: 1, bytes: Vec::new(), operations };
+        for (at, (id, elements)) in program.buffer_params().zip(&work.elements).enumerate() {
+            let is_read_before = |arg: &Atom| call.args[..at].contains(arg);
+            if call.args.get(at).is_some_and(is_read_before) {
+                continue;
+            }
+            let size = i128::try_from(program.buffer(id).dtype.size()).ok()?;
+            formula.bytes.push((elements.substitute(&dims), size));
+        }
+        Some(formula)
     }
 }
 
-/// The dims of a tensor program at a call, by the extents of what it is given.
+/// The dims of a tensor program at a call, by the extents of what it is given, over the dims of the caller.
 fn dims_of(
     program: &TensorProgram,
     tensors: &[Annotation],
     scalars: &[Dim],
-    sample: &Values,
-) -> Option<BTreeMap<Name, i64>> {
-    let value = |dim: &Dim| dim.eval(&|name| sample.get(name).copied()).ok();
+) -> BTreeMap<Name, Dim> {
     let mut dims = BTreeMap::new();
     for (id, tensor) in program.buffer_params().zip(tensors) {
         let buffer = program.buffer(id);
         let declared = Annotation::tensor(buffer.shape.clone(), buffer.dtype);
         match_dims(&declared, tensor, &mut |name, dim| {
-            if let Some(value) = value(dim) {
-                dims.insert(name.clone(), value);
-            }
+            dims.insert(name.clone(), dim.clone());
         });
     }
     let integers = program.params.iter().filter_map(|param| match param {
@@ -269,9 +344,9 @@ fn dims_of(
         Param::Buffer(_) => None,
     });
     for (name, dim) in integers.zip(scalars) {
-        dims.insert(name.clone(), value(dim)?);
+        dims.insert(name.clone(), dim.clone());
     }
-    Some(dims)
+    dims
 }
 
 /// Whether the value of an atom is known when a module is built; `known` are the variables of which that is so.

@@ -2,10 +2,13 @@
 //! a number, or two of these; each takes the samples that no guard before it took.
 
 use super::extract::Values;
+use super::versions::Compared;
 use crate::guarded::Guard;
+use relax_syntax::Name;
 use relax_syntax::dim::Dim;
 use relax_syntax::facts::{Claim, Relation};
 use relax_syntax::ir::DimVar;
+use std::collections::BTreeMap;
 
 /// A guard with the form that it leads to, by its place among the candidates.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,46 +24,78 @@ pub(super) struct Choices {
     pub(super) otherwise: usize,
 }
 
-/// Numbers that a dim is compared with.
+/// Numbers that each dim is compared with.
+pub(super) type Numbers = BTreeMap<Name, Vec<i64>>;
+
+/// Numbers that any dim is compared with.
 const NUMBERS: [i64; 2] = [1, 64];
-/// The mean gain, as a part of the cost, for which one more version is worth its code.
-const WORTH: f64 = 0.05;
+/// The most numbers that one dim is compared with.
+const MOST_NUMBERS: usize = 6;
+
+/// Dims at which forms are compared, and how much that counts.
+#[derive(Clone, Debug)]
+pub(super) struct Sample {
+    pub(super) values: Values,
+    pub(super) weight: f64,
+}
+
+/// Samples that count alike.
+pub(super) fn alike(samples: Vec<Values>) -> Vec<Sample> {
+    samples.into_iter().map(|values| Sample { values, weight: 1.0 }).collect()
+}
 
 /// A form that may be chosen.
 #[derive(Clone, Debug)]
 pub(super) struct Offer {
-    /// The logarithm of its cost at each sample.
+    /// The logarithm of its cost at each sample, times the weight of that.
     pub(super) costs: Vec<f64>,
     /// Without which it is not right.
     pub(super) requires: Guard,
 }
 
+/// The numbers that a dim is compared with where nothing more is known.
+pub(super) fn usual_numbers(dims: &[DimVar]) -> Numbers {
+    dims.iter().map(|dim| (dim.name.clone(), NUMBERS.to_vec())).collect()
+}
+
+/// Notes a number for a dim, if there are not too many.
+pub(super) fn note_number(numbers: &mut Numbers, dim: &Name, number: i64) {
+    let known = numbers.entry(dim.clone()).or_default();
+    if known.len() < MOST_NUMBERS && !known.contains(&number) {
+        known.push(number);
+    }
+}
+
 /// Learns guards.
-pub(super) fn learn(samples: &[Values], offers: &[Offer], dims: &[DimVar], most: usize) -> Choices {
-    let guards = guards(dims, offers);
+pub(super) fn learn(found: &Compared, dims: &[DimVar], most: usize) -> Choices {
+    let Compared { looked_at: samples, offers, numbers, worth, .. } = found;
+    let mut without = found.without;
+    let guards = guards(dims, numbers, offers);
     let mut left: Vec<usize> = (0..samples.len()).collect();
+    let weight = |left: &[usize]| left.iter().map(|&at| samples[at].weight).sum::<f64>();
+    let all = weight(&left);
     let mut guarded = Vec::new();
     while guarded.len() + 1 < most {
-        let (_, now) = best(offers, &left, &[]);
+        let now = without.take().unwrap_or_else(|| best(offers, &left, &[]).1);
         let mut found: Option<(f64, Choice)> = None;
         for guard in &guards {
             let (inside, outside): (Vec<usize>, Vec<usize>) =
-                left.iter().partition(|&&at| holds(guard, &samples[at]));
+                left.iter().partition(|&&at| holds(guard, &samples[at].values));
             if inside.is_empty() || outside.is_empty() {
                 continue;
             }
             let ((form, a), (_, b)) = (best(offers, &inside, guard), best(offers, &outside, &[]));
             // A guard of two parts must be worth the second.
-            let cost = a + b + 0.01 * (guard.len() as f64 - 1.0) * left.len() as f64;
+            let cost = a + b + 0.01 * (guard.len() as f64 - 1.0) * weight(&left);
             if found.as_ref().is_none_or(|(known, _)| cost < *known - 1e-9) {
                 found = Some((cost, Choice { guard: guard.clone(), form }));
             }
         }
         let Some((cost, choice)) = found else { break };
-        if now - cost < WORTH * samples.len() as f64 {
+        if now - cost < worth * all {
             break;
         }
-        left.retain(|&at| !holds(&choice.guard, &samples[at]));
+        left.retain(|&at| !holds(&choice.guard, &samples[at].values));
         guarded.push(choice);
     }
     let (otherwise, _) = best(offers, &left, &[]);
@@ -88,22 +123,17 @@ pub(super) fn holds(guard: &Guard, values: &Values) -> bool {
 }
 
 /// Comparisons of the dims of a signature, alone and in pairs, and what forms require, alone and with one of these.
-fn guards(dims: &[DimVar], offers: &[Offer]) -> Vec<Guard> {
-    let names: Vec<Dim> = dims
-        .iter()
-        .filter(|dim| dim.in_signature)
-        .take(5)
-        .map(|dim| Dim::var(dim.name.clone()))
-        .collect();
+fn guards(dims: &[DimVar], numbers: &Numbers, offers: &[Offer]) -> Vec<Guard> {
+    let free = dims.iter().filter(|dim| dim.in_signature).take(5);
+    let names: Vec<&Name> = free.map(|dim| &dim.name).collect();
     let mut claims = Vec::new();
     for a in &names {
-        for b in &names {
-            if a != b {
-                claims.push(Claim::new(a.clone(), Relation::AtMost, b.clone()));
-            }
+        let dim = Dim::Var((*a).clone());
+        for b in names.iter().filter(|b| a != *b) {
+            claims.push(Claim::new(dim.clone(), Relation::AtMost, Dim::Var((*b).clone())));
         }
-        for number in NUMBERS {
-            claims.push(Claim::new(a.clone(), Relation::AtMost, number));
+        for &number in numbers.get(*a).into_iter().flatten() {
+            claims.push(Claim::new(dim.clone(), Relation::AtMost, number));
         }
     }
     let mut guards: Vec<Guard> = claims.iter().map(|claim| vec![claim.clone()]).collect();

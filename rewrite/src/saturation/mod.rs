@@ -16,6 +16,7 @@ mod encode;
 pub mod explain;
 mod extract;
 mod fused;
+mod fused_versions;
 mod graph;
 mod guards;
 mod instantiate;
@@ -39,7 +40,7 @@ mod walk;
 mod witness;
 
 pub use crate::guarded::Guard;
-pub use fused::{Constants, FusedCost, Fusion};
+pub use fused::{Constants, FusedCost, Fusion, Units};
 pub use polynomial::Polynomial;
 pub use prepare::{prepared, tidied};
 pub use report::{FunctionReport, Kept, RegionReport, Report};
@@ -65,11 +66,19 @@ pub struct Options {
     pub explain: bool,
     /// The passes after which forms are compared; without, each call counts as a kernel.
     pub fusion: Option<Fusion>,
+    /// What a form must save to be taken, in percent of the cost after fusion.
+    pub least_gain: u8,
     /// Tells nanoseconds, where rules shall be timed. Nothing depends on what it tells.
     pub clock: Option<fn() -> u64>,
 }
 
 impl Options {
+    /// Of builds for which nobody asked for rules: few steps, and nothing is changed for next to no gain.
+    #[must_use]
+    pub fn of_builds() -> Self {
+        Self { limits: Limits::OF_BUILDS, explain: true, least_gain: 2, ..Self::default() }
+    }
+
     /// The family of a name.
     ///
     /// # Errors

@@ -5,6 +5,7 @@ use super::explain::Explained;
 use super::fused::FusedCost;
 use super::rulebook::base;
 use super::search::{Saturated, Uses};
+use super::versions::Versioned;
 use relax_syntax::Name;
 use relax_theorems::rules::Rule;
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,6 +24,10 @@ pub struct Report {
     pub saturated: usize,
     /// Regions that have another form now.
     pub rewritten: usize,
+    /// Whether it is about versions, whose forms are cheap at some dims.
+    pub is_of_versions: bool,
+    /// Functions that have versions now.
+    pub versions: Vec<Versioned>,
     /// Functions that stay as they are, since neighbours of rewritten regions would fuse less.
     pub kept: Vec<Kept>,
     /// The rules that could be used.

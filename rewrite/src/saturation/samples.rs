@@ -16,6 +16,8 @@ const SIZES: [i64; 3] = [64, 8, 1024];
 const MOST_FREE: usize = 5;
 /// Small and large, where forms are told apart.
 const APART: [i64; 3] = [2, 64, 2048];
+/// Between these a size is looked for from which on another form is the best.
+pub(super) const ENDS: [i64; 5] = [1, 8, 64, 1024, 16384];
 
 /// Every dim alike: usual, then small, then large.
 pub(super) fn alike(dims: &[DimVar]) -> Vec<Values> {
@@ -33,6 +35,18 @@ pub(super) fn apart(dims: &[DimVar]) -> Vec<Values> {
             if place < free { APART[number / power % APART.len()] } else { SIZES[0] }
         };
         samples.push(at(dims, &digit));
+    }
+    samples
+}
+
+/// Every dim alike, and each small and large while the others are usual.
+pub(super) fn around(dims: &[DimVar]) -> Vec<Values> {
+    let mut samples = alike(dims);
+    let free = dims.iter().enumerate().filter(|(_, dim)| dim.in_signature);
+    for (place, _) in free.take(MOST_FREE) {
+        for other in [APART[0], APART[2]] {
+            samples.push(at(dims, &|own| if own == place { other } else { SIZES[0] }));
+        }
     }
     samples
 }

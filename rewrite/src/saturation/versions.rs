@@ -9,7 +9,8 @@
 use super::candidates::{Candidate, Source, offers, on_both_sides};
 use super::cost::Cost;
 use super::extract::Values;
-use super::guards::learn;
+use super::guards::{Numbers, Offer, Sample, alike, learn, usual_numbers};
+use super::report::Report;
 use super::samples;
 use super::walk::{Engine, Extraction};
 use super::witness::{Witness, known_of, witness};
@@ -24,6 +25,8 @@ use relax_syntax::ir::{Definition, Function, Module, attr};
 
 /// The most versions of a function.
 const MOST_VERSIONS: usize = 4;
+/// The mean gain, as a part of the cost, for which one more version is worth its code.
+const WORTH: f64 = 0.05;
 
 /// A function that has several versions.
 #[derive(Clone, Debug)]
@@ -76,18 +79,18 @@ pub fn version_module(
     of_guards: Option<&mut dyn Facts>,
     options: &Options,
     kind: RuleKind,
-) -> (Module, Vec<Versioned>) {
+) -> (Module, Report) {
     let module = &checked.module;
     let mut of_guards = of_guards;
     let mut engine = Engine::new(checked, facts, options, kind, Extraction::Sample(0));
-    let (mut definitions, mut all) = (Vec::new(), Vec::new());
+    let (mut definitions, mut versions) = (Vec::new(), Vec::new());
     for definition in &module.definitions {
         match definition {
             Definition::Graph(function) if function.lambda.body.is_some() => {
                 match engine.versions(function, of_guards.as_deref_mut()) {
                     Some((made, versioned)) => {
                         definitions.extend(made.into_iter().map(Definition::Graph));
-                        all.push(versioned);
+                        versions.push(versioned);
                     }
                     None => definitions.push(definition.clone()),
                 }
@@ -95,7 +98,25 @@ pub fn version_module(
             other => definitions.push(other.clone()),
         }
     }
-    (Module { attrs: module.attrs.clone(), definitions }, all)
+    let module = Module { attrs: module.attrs.clone(), definitions };
+    (module, Report { is_of_versions: true, versions, ..engine.into_report() })
+}
+
+/// Forms of a function beside each other.
+pub(super) struct Compared {
+    pub(super) candidates: Vec<Candidate>,
+    /// Those at which the forms were found.
+    pub(super) samples: Vec<Values>,
+    /// Those at which they are compared.
+    pub(super) looked_at: Vec<Sample>,
+    /// What each of them costs there.
+    pub(super) offers: Vec<Offer>,
+    /// What dims are compared with.
+    pub(super) numbers: Numbers,
+    /// What the best of them costs at all samples, if nobody has to choose; as an offer, where choosing costs nothing.
+    pub(super) without: Option<f64>,
+    /// The mean gain, as a part of the cost, for which one more version is worth its code.
+    pub(super) worth: f64,
 }
 
 /// A candidate that was chosen, with its guard.
@@ -116,19 +137,12 @@ impl Engine<'_> {
         if primitive || !function.dims.iter().any(|dim| dim.in_signature) {
             return None;
         }
-        let samples: Vec<Values> = samples::apart(&function.dims)
-            .into_iter()
-            .filter(|values| fits(function, values))
-            .collect();
-        if samples.is_empty() {
-            return None;
-        }
-        let mut candidates = self.cheap_at(function, &samples);
-        candidates.extend(self.cheap_under(function, &samples));
-        let mut looked_at = on_both_sides(function, &samples, &candidates);
-        looked_at.retain(|values| fits(function, values));
-        let chosen = self.chosen(function, &candidates, &looked_at, of_guards)?;
-        let (versions, made) = self.made(function, chosen, &candidates, &samples);
+        let found = match self.fusion() {
+            Some(fusion) => self.compared_after_fusion(function, &fusion)?,
+            None => self.compared(function)?,
+        };
+        let chosen = self.chosen(function, &found, of_guards)?;
+        let (versions, made) = self.made(function, chosen, &found);
         let ways: Vec<Way> = versions.iter().map(Version::way).collect();
         let mut functions = vec![guarded_body(function, &ways, self.names())];
         functions.extend(made);
@@ -136,15 +150,41 @@ impl Engine<'_> {
         Some((functions, Versioned { function, versions }))
     }
 
+    /// Forms by the costs of calls, each of which is a kernel.
+    fn compared(&mut self, function: &Function) -> Option<Compared> {
+        let mut samples = samples::apart(&function.dims);
+        samples.retain(|values| fits(function, values));
+        if samples.is_empty() {
+            return None;
+        }
+        let mut candidates = self.cheap_at(function, &samples);
+        candidates.extend(self.cheap_under(function, &samples));
+        let mut looked_at = on_both_sides(function, &samples, &candidates);
+        looked_at.retain(|values| fits(function, values));
+        let offers = offers(&candidates, &looked_at);
+        let looked_at = alike(looked_at);
+        let numbers = usual_numbers(&function.dims);
+        Some(Compared {
+            candidates,
+            samples,
+            looked_at,
+            offers,
+            numbers,
+            without: None,
+            worth: WORTH,
+        })
+    }
+
     /// Candidates with guards, none of which is proved to be empty, and the one for all other dims.
     fn chosen(
         &mut self,
         function: &Function,
-        candidates: &[Candidate],
-        samples: &[Values],
+        found: &Compared,
         of_guards: Option<&mut (dyn Facts + '_)>,
     ) -> Option<Vec<Chosen>> {
-        let choices = learn(samples, &offers(candidates, samples), &function.dims, MOST_VERSIONS);
+        let looked_at = &found.looked_at;
+        let choices = learn(found, &function.dims, MOST_VERSIONS);
+        let samples: Vec<Values> = looked_at.iter().map(|sample| sample.values.clone()).collect();
         let known = known_of(function, self.checked());
         let facts: &mut dyn Facts = match of_guards {
             Some(facts) => facts,
@@ -155,7 +195,7 @@ impl Engine<'_> {
         let guarded = choices.guarded.into_iter().map(|choice| (choice.guard, choice.form));
         for (guard, form) in guarded.chain([last]) {
             let before: Vec<&Guard> = chosen.iter().map(|before| &before.guard).collect();
-            match witness(function, &known, (&guard, &before), samples, facts) {
+            match witness(function, &known, (&guard, &before), &samples, facts) {
                 Some(witness) => chosen.push(Chosen { guard, form, witness }),
                 // What no dims take is not made; if that is the last one, the one before it takes all that is left.
                 None if guard.is_empty() => chosen.last_mut()?.guard.clear(),
@@ -170,9 +210,9 @@ impl Engine<'_> {
         &mut self,
         function: &Function,
         chosen: Vec<Chosen>,
-        candidates: &[Candidate],
-        samples: &[Values],
+        Compared { candidates, samples, .. }: &Compared,
     ) -> (Vec<Version>, Vec<Function>) {
+        self.report_from_here();
         let (mut versions, mut functions) = (Vec::new(), Vec::new());
         let mut known: Vec<(usize, Name)> = Vec::new();
         for Chosen { guard, form, witness } in chosen {
@@ -210,6 +250,7 @@ impl Engine<'_> {
             }
         };
         version.name = self.names().numbered_from_one(&function.name);
+        self.report_under(&version.name, &function.name);
         make_private(&mut version);
         version
     }
@@ -221,7 +262,7 @@ impl Engine<'_> {
 }
 
 /// Whether there are tensors of these dims: every dim of a parameter has a value and is no negative number.
-fn fits(function: &Function, values: &Values) -> bool {
+pub(super) fn fits(function: &Function, values: &Values) -> bool {
     let mut all = true;
     for &param in &function.lambda.params {
         function.param_annotation(param).visit_dims(&mut |dim| {

@@ -4,6 +4,7 @@ use super::comparison::{BY_FUSION, Comparison, MOST_COMPARISONS, constants, keep
 use super::emit::Emit;
 use super::encode::{Encoded, can_encode};
 use super::extract::{Pricing, Values, Wanted};
+use super::fused::Fusion;
 use super::region::regions;
 use super::report::{FunctionReport, RegionReport, Report};
 use super::rulebook::{Directed, select};
@@ -56,13 +57,11 @@ pub fn saturate_module(
         other => other.clone(),
     });
     let definitions = definitions.collect();
-    let rules = engine.rules.iter().map(|directed| &directed.rule);
-    engine.report.rules = rules.map(|rule| (rule.name.clone(), Arc::clone(rule))).collect();
     let mut rewritten = Module { attrs: module.attrs.clone(), definitions };
     if let Some(fusion) = &options.fusion {
         keep_dearer(module, &mut rewritten, &mut engine.report, (fusion, engine.facts));
     }
-    (rewritten, engine.report)
+    (rewritten, engine.into_report())
 }
 
 /// The most searches of a module under guards: each reads the module once.
@@ -167,6 +166,31 @@ impl<'a> Engine<'a> {
 
     pub(super) fn checked(&self) -> &'a Checked {
         self.checked
+    }
+
+    /// After which passes forms are compared.
+    pub(super) fn fusion(&self) -> Option<Fusion> {
+        self.options.fusion
+    }
+
+    /// The report of what comes now begins.
+    pub(super) fn report_from_here(&mut self) {
+        let Report { regions, rewritten, functions, .. } = &mut self.report;
+        (*regions, *rewritten) = (0, 0);
+        functions.clear();
+    }
+
+    /// Says of what was done to a function that it is in a copy of it.
+    pub(super) fn report_under(&mut self, copy: &Name, function: &Name) {
+        let own = self.report.functions.iter_mut().filter(|own| own.name == *function);
+        own.for_each(|own| own.name = copy.clone());
+    }
+
+    /// What was done.
+    pub(super) fn into_report(self) -> Report {
+        let rules = self.rules.iter().map(|directed| &directed.rule);
+        let rules = rules.map(|rule| (rule.name.clone(), Arc::clone(rule))).collect();
+        Report { rules, ..self.report }
     }
 
     pub(super) fn visited(&self) -> &[Rc<Solved>] {
@@ -328,10 +352,18 @@ impl<'a> Engine<'a> {
             constants: &constants,
             clock: self.options.clock,
         };
-        let (fusion, names) = (self.options.fusion, &self.names);
+        let Options { fusion, least_gain, .. } = *self.options;
+        let names = &self.names;
         let left = &mut self.comparisons_left;
-        let mut choose = |forms: &[Solution], facts: &mut dyn Facts| {
-            comparison.cheapest(forms, (&fusion?, names, left), facts)
+        // Whole functions are compared where forms are taken at samples.
+        let are_sampled = matches!(self.extraction, Extraction::Sample(_));
+        let mut choose = |forms: &[Solution], facts: &mut dyn Facts| match fusion? {
+            _ if are_sampled => Some(0),
+            fusion => {
+                let found = comparison.cheapest(forms, (&fusion, least_gain), (names, left), facts);
+                // Where the cost is not known, nothing is taken for cheaper.
+                Some(found.unwrap_or(0))
+            }
         };
         let solved = solve(region, dims, self.facts, &task, &mut choose).map(Rc::new);
         if let Some(solved) = &solved {
