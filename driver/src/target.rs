@@ -2,11 +2,14 @@
 
 use crate::KernelCheck;
 use relax_cpu::{Cache, Compiler};
+use relax_emit::BATCH_INVARIANT;
 use relax_emit::tiles::Table;
 use relax_rewrite::classes::Tree;
 use relax_rewrite::pass::Device;
 use relax_rewrite::saturation;
 use relax_runtime::program::Numerics;
+use relax_semantics::check::Phase;
+use relax_syntax::ir::{AttrValue, Module, attr};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -62,6 +65,19 @@ impl Target {
     #[must_use]
     pub fn of(device: Device, numerics: Numerics) -> Self {
         Self { device, numerics, ..Self::default() }
+    }
+
+    /// The same with the rules of builds, where nobody says by which a module is rewritten: all families within
+    /// [`saturation::Options::of_builds`]. There are none where calls of the module are no operators any more, and where bits must not
+    /// depend on the batch: another form has its sums in another order.
+    #[must_use]
+    pub fn rewriting(self, module: &Module) -> Self {
+        let is_early = Phase::of_module(module).is_ok_and(|phase| phase <= Phase::P1);
+        let is_batch_invariant =
+            matches!(attr(&module.attrs, BATCH_INVARIANT), Some(AttrValue::Bool(true)));
+        let are_used = is_early && !is_batch_invariant;
+        let rules = are_used.then(|| Arc::new(saturation::Options::of_builds()));
+        Self { rules, ..self }
     }
 
     /// The same, with machine code by these tools.

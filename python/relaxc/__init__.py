@@ -127,8 +127,9 @@ def compile(
     `jax.export.Exported`. `params` are values of its `param(...)` constants: a safetensors or GGUF file, or arrays by name.
     `backend` is `"cpu"`, which needs a C compiler, or `"interpreter"`; by default it is the first where there is a compiler,
     and else the second, with a `NoCompilerWarning`. With `exact`, float sums are computed as the interpreter does.
-    `rules` are families of rewrite rules, `all`, and files of rules, by which machine code is optimized first; with `exact`,
-    by those that keep every bit. `unproved` is that of `rewrite`.
+    `rules` are families of rewrite rules, `all`, and files of rules, by which a program is rewritten before it becomes machine code; with
+    `exact`, by those that keep every bit. By default these are all families for a few steps, and none with `"none"`. `unproved` is that of
+    `rewrite`.
     Calls that a compiled program leaves to the interpreter, as of operators on tensors of unknown rank, are `FallbackWarning`s.
     """
     if backend not in (None, "cpu", "interpreter"):

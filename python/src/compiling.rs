@@ -298,10 +298,14 @@ pub(crate) fn built(
     let described = format!("{}: {}", toolchain.compiler.command(), toolchain.compiler.version());
     let mut target = Target::of(Device::Cpu, numerics).by(toolchain);
     let mut told = Told::default();
-    if let Some(rules) = &wishes.rules {
-        let (options, unproved) = rules.of_pipeline(&program.module, numerics)?;
-        target.rules = Some(Arc::new(options));
-        told.unproved = unproved.iter().map(ToString::to_string).collect();
+    match &wishes.rules {
+        None => target = target.rewriting(&program.module),
+        Some(rules) if rules.are_none() => {}
+        Some(rules) => {
+            let (options, unproved) = rules.of_pipeline(&program.module, numerics)?;
+            target.rules = Some(Arc::new(options));
+            told.unproved = unproved.iter().map(ToString::to_string).collect();
+        }
     }
     let given = Given::of(Arc::clone(values));
     let mut unwatched = Unwatched;

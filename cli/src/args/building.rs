@@ -102,8 +102,9 @@ impl NumericsArgs {
 /// Rules that the pipeline of a target rewrites graph functions by.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct PipelineRulesArgs {
-    /// Rewrite graph functions by rules of these families (`all` for every one) and of these files, `mine.rx`, which are
-    /// proved first, as `relax rewrite` does. Rules over the real numbers are used without --exact only
+    /// Rewrite graph functions by rules of these families (`all` for every one, `none` for none) and of these files,
+    /// `mine.rx`, which are proved first, as `relax rewrite` does. Without it all families are used for a few steps. Rules over
+    /// the real numbers are used without --exact only
     #[arg(long, value_name = "FAMILY|FILE,...")]
     pub(crate) rules: Option<String>,
     /// Also use rules of files that have neither a proof nor a counterexample; each use is a warning

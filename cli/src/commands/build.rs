@@ -31,6 +31,7 @@ use relax_rewrite::pipeline::{Unwatched, Watch};
 use relax_runtime::file::{Image, ModuleFile};
 use relax_runtime::program::Metadata;
 use relax_semantics::ops::{is_of_ranks, lookup};
+use relax_syntax::ir::Module;
 use relax_validation::certificate::Header;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -58,8 +59,7 @@ pub(super) fn build(args: &BuildArgs, terminal: &mut Terminal) -> Outcome {
     }
     load_externals(&program.module, args.params.as_deref())?;
     let activations = args.activations.with(args.numerics)?;
-    let rules = Rules::asked(&args.rules, args.numerics.chosen(), terminal)?;
-    rules.are_for(&program.module)?;
+    let rules = rules(args, &program.module, terminal)?;
     let target = rules.of(target(args, terminal)?);
     // What is kept has no certificate, and does not say what rules did.
     let kept = match args.certify || rules.are_given() {
@@ -81,7 +81,7 @@ pub(super) fn build(args: &BuildArgs, terminal: &mut Terminal) -> Outcome {
     let params = Arc::new(of_passes(&program.module, weights.as_ref())?);
     let bound = Bound { params, binds: args.params.is_some(), activations: activations.into() };
     let made = made(args, &program, (&target, &bound), &rules, terminal)?;
-    if let Some(kept) = kept {
+    if let Some(kept) = kept.filter(|_| !made.is_rewritten) {
         kept.keep(weights.as_ref(), &made.image);
     }
     write(args, &made, terminal)
@@ -89,14 +89,20 @@ pub(super) fn build(args: &BuildArgs, terminal: &mut Terminal) -> Outcome {
 
 /// A model of another format, whose constants it has itself.
 fn model(args: &BuildArgs, model: Given, terminal: &mut Terminal) -> Outcome {
-    let rules = Rules::asked(&args.rules, args.numerics.chosen(), terminal)?;
+    let Given { program, externals, .. } = model;
+    let rules = rules(args, &program.module, terminal)?;
     let target = rules.of(target(args, terminal)?);
     let activations = args.activations.with(args.numerics)?;
-    let Given { program, externals, .. } = model;
     let params = Arc::new(externals);
     let bound = Bound { params, binds: true, activations: activations.into() };
     let made = made(args, &program, (&target, &bound), &rules, terminal)?;
     write(args, &made, terminal)
+}
+
+/// The rules of the build.
+fn rules(args: &BuildArgs, module: &Module, terminal: &mut Terminal) -> Result<Rules, Failure> {
+    let rules = Rules::asked(&args.rules, (module, args.numerics.chosen()), terminal)?;
+    Ok(if args.certify { rules.given() } else { rules })
 }
 
 /// A module file, and how many calls in it are interpreted.
@@ -105,6 +111,7 @@ struct Made {
     fallbacks: usize,
     /// What rules did, for tools; null where no rules were asked for.
     rewrites: Value,
+    is_rewritten: bool,
 }
 
 /// The size of a module file and its machines, for the summary.
@@ -157,7 +164,8 @@ fn made(
         image.certificate = certificate.text();
         rules.tell_certified(&certificate, &mut account, terminal);
     }
-    Ok(Made { image, fallbacks: fallbacks.len(), rewrites: account })
+    let is_rewritten = Rules::changed(&rewrites);
+    Ok(Made { image, fallbacks: fallbacks.len(), rewrites: account, is_rewritten })
 }
 
 fn write(args: &BuildArgs, made: &Made, terminal: &mut Terminal) -> Outcome {
@@ -166,7 +174,7 @@ fn write(args: &BuildArgs, made: &Made, terminal: &mut Terminal) -> Outcome {
         bytes = made.image.write(to)?;
         Ok(())
     })?;
-    let Made { image, fallbacks, rewrites } = made;
+    let Made { image, fallbacks, rewrites, .. } = made;
     let kernels = image.program.kernels.len();
     let size = Size { bytes, kernels, fallbacks: *fallbacks, target: &image.target };
     written(args, &size, &image.metadata, rewrites, terminal)

@@ -48,6 +48,7 @@ impl Kept {
             .with("probes", probes().as_bytes())
             .with("options", format!("{parameters:?} {:?}", target.numerics).as_bytes())
             .with("kernel check", format!("{check:?}").as_bytes())
+            .with("rules", format!("{:?}", target.rules).as_bytes())
             .with("tiles", tiles.map(Table::to_text).unwrap_or_default().as_bytes())
             .with("name", source.name.as_bytes())
             .with("text", source.text.as_bytes());

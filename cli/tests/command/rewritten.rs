@@ -42,10 +42,14 @@ fn a_build_uses_rules_and_says_which() {
         assert_eq!(code, Some(0), "{err}");
         object(&out, "module")
     };
-    assert!(json(&[])["rewrites"].is_null());
+    assert!(json(&["--rules", "none"])["rewrites"].is_null());
+    let by_default = &json(&[])["rewrites"];
+    // What fuses is one kernel in any form.
+    assert_eq!((&by_default["rewritten"], &by_default["regions"]), (&0.into(), &1.into()));
     let facts = json(&["--rules", "proved.rx"]);
     let rule = serde_json::json!({ "rule": "relu_thrice", "proved": true, "regions": 1 });
-    let rewrites = serde_json::json!({ "rewritten": 1, "regions": 1, "rules": [rule] });
+    let rewrites =
+        serde_json::json!({ "rewritten": 1, "regions": 1, "rules": [rule], "versions": [] });
     assert_eq!(facts["rewrites"], rewrites);
     let flags = ["--rules", "proved.rx,unproved.rx", "--unproved"];
     let both = json(&flags);
@@ -58,6 +62,34 @@ fn a_build_uses_rules_and_says_which() {
     let warned = "rewritten by `sort_of_sort`, which is not proved";
     assert!(said.contains(names) && said.contains(warned), "{said}");
     assert!(!said.contains("`relu_thrice`, which"), "{said}");
+}
+
+/// The order of two products depends on dims: each version is called where its guard holds, and both give what the interpreter gives.
+#[test]
+fn a_build_has_versions_and_says_their_guards() {
+    if !compiler::is_there() {
+        return;
+    }
+    let folder = folder();
+    let program = "def main(a: Tensor((\"n\", \"k\"), \"f32\"), b: Tensor((\"k\", \"m\"), \"f32\"), c: Tensor((\"m\", \"p\"), \"f32\")):\n    \
+                   return matmul(matmul(a, b), c)\n";
+    folder.write("program.rx", program);
+    let (out, said, code) = built(&folder, &["--format", "json"]);
+    assert_eq!(code, Some(0), "{said}");
+    let versions = &object(&out, "module")["rewrites"]["versions"][0];
+    assert_eq!(versions["function"], "main", "{out}");
+    let guards =
+        versions["versions"].as_array().map(|all| all.iter().map(|one| one["guard"].to_string()));
+    let guards: Vec<String> = guards.into_iter().flatten().collect();
+    assert!(guards.len() > 1 && guards.last().is_some_and(|last| last == "[]"), "{guards:?}");
+    let same = folder.relax(&["diff", "program.rx", "--against", "m.rxm", "--cases", "40"]);
+    assert!(same.status.success(), "{}", text(&same.stderr));
+    let (_, said, _) = built(&folder, &[]);
+    assert!(said.contains("program.rx: versions of main: main_"), "{said}");
+    for flags in [&["--exact"][..], &["--certify"], &["--rules", "none"]] {
+        let (_, said, code) = built(&folder, flags);
+        assert!(code == Some(0) && !said.contains("versions of"), "{flags:?}: {said}");
+    }
 }
 
 #[test]

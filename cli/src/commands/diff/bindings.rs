@@ -163,7 +163,7 @@ impl Search<'_> {
         }
         let Compilation { backend, numerics } = self.compilation();
         let externals = &self.routes.externals;
-        let target = target(backend, numerics.0, numerics.1).ok()?;
+        let target = target(backend, numerics.0, numerics.1).ok()?.rewriting(&program.module);
         let quietly = &mut |_| Failure::Shown(Exit::Wrong);
         let (values, limits) = (Arc::clone(externals), Limits::default());
         let module = compiled(&program, target, values, limits, &mut Unwatched, quietly).ok()?;

@@ -263,6 +263,7 @@ fn of_backend(
     terminal.doing(format!("compiling {}", args.file.display()));
     is_built(backend)?;
     let target = target(backend, args.numerics.chosen(), args.kernel_check.policy())?;
+    let target = target.rewriting(&program.module);
     let refused = &mut |error| refused(error, program, terminal);
     let (values, limits) = (Arc::clone(externals), Limits::default());
     let module = compiled(program, target, values, limits, &mut Unwatched, refused)?;

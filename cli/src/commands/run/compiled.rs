@@ -140,9 +140,9 @@ pub(in crate::commands) fn prepare_with(
     terminal: &mut Terminal,
 ) -> Result<Prepared, Failure> {
     let Constants { externals, parameters, .. } = constants;
-    let rules = Rules::asked(&args.rules, args.numerics.chosen(), terminal)?;
-    rules.are_for(&program.module)?;
-    let target = target(args.backend, args.numerics.chosen(), args.kernel_check.policy())?;
+    let numerics = args.numerics.chosen();
+    let rules = Rules::asked(&args.rules, (&program.module, numerics), terminal)?;
+    let target = target(args.backend, numerics, args.kernel_check.policy())?;
     let (target, limits) = (rules.of(target), limits(args)?);
     let mut unwatched = Unwatched;
     let mut watch = Accounts::before(&mut unwatched);
@@ -166,9 +166,9 @@ pub(in crate::commands) fn prepare_program(
         return prepare_with(args, program, constants, terminal);
     }
     load_externals(&program.module, path)?;
-    let rules = Rules::asked(&args.rules, args.numerics.chosen(), terminal)?;
-    rules.are_for(&program.module)?;
-    let target = target(args.backend, args.numerics.chosen(), args.kernel_check.policy())?;
+    let numerics = args.numerics.chosen();
+    let rules = Rules::asked(&args.rules, (&program.module, numerics), terminal)?;
+    let target = target(args.backend, numerics, args.kernel_check.policy())?;
     let target = rules.of(target);
     // What is kept does not say what rules did.
     let kept = match rules.are_given() {
@@ -193,6 +193,7 @@ pub(in crate::commands) fn prepare_program(
     let image = made.and_then(relax_driver::Artifact::into_file);
     let image = image.map_err(|error| refused(error, program, terminal))?;
     rules.tell(&shown_name(&args.file), &watch.rewrites, terminal);
+    let kept = kept.filter(|_| !Rules::changed(&watch.rewrites));
     let module = match kept.and_then(|kept| kept.keep(weights.as_ref(), &image)) {
         Some(path) => Module::open(&path, limits),
         None => Module::load_with(&image.to_bytes(), limits),
