@@ -1,12 +1,14 @@
 """What rewrites of the graph gain: operations, bytes, launches and time of models of real size, by this build and by an older one.
 
     python3 bench/rewrites/run.py target/release/relax --before OLD/relax [--only NAME] [--rounds N] [--output FILE.md]
-    python3 bench/rewrites/run.py target/release/relax --rules all [--only NAME] [--output FILE.md]
+    python3 bench/rewrites/run.py target/release/relax --rules all|default [--only NAME] [--output FILE.md]
+    python3 bench/rewrites/run.py target/release/relax --versions [--only NAME] [--rounds N] [--output FILE.md]
 
 The models have random weights (models.py); files of them are written to a temporary folder, 1.3 GB. Both builds make a module
 file with an empty cache, and one thread runs them in turns: the machine may be busy, and the ratio says more than the times.
 Operations, bytes and launches are those that `relax bench` counts. With --rules one build is compared with itself, without and with
 rewrite rules, also on the models of the corpus; there the seconds of builds depend on how busy the machine is, and the rest does not.
+With --versions programs whose order of products is free (programs/) are compared at several dims, also without and with rules.
 """
 
 import argparse
@@ -25,6 +27,7 @@ from run import show  # noqa: E402
 
 
 CORPUS = Path(__file__).resolve().parents[2] / "corpus" / "models"
+PROGRAMS = Path(__file__).resolve().parent / "programs"
 TEXT = {"batch": 1, "length": 32}
 IMAGE = {"batch": 1, "high": 32, "wide": 32}
 # Models of the corpus, and dims.
@@ -41,12 +44,26 @@ SMALL = {
     "onnx/whisper.onnx": TEXT,
 }
 
+# Programs with versions, and dims on both sides of their guards.
+VERSIONS = {
+    "latent_attention": [
+        {"h": 16, "n": n, "m": m} for n, m in [(1, 64), (1, 1024), (1, 4096), (64, 64), (256, 256), (1024, 1024)]
+    ],
+    "linear_attention": [{"b": 1, "n": n, "m": n} for n in (16, 64, 256, 1024, 4096)],
+    "adapter": [{"n": n, "r": r} for n, r in [(1, 8), (16, 16), (128, 64), (1024, 16)]],
+    # The second are the sizes of Cora, the third those of Pubmed but for its 19,717 nodes.
+    "graph_convolution": [
+        {"n": n, "f": f, "h": h, "c": c}
+        for n, f, h, c in [(256, 16, 256, 16), (2708, 1433, 16, 7), (4096, 500, 16, 3), (1024, 64, 64, 64)]
+    ],
+}
+
 
 def built(relax, program, weights, module, rules=None):
     """What the build says of the module, and how many seconds it took."""
     command = [relax, "build", str(program), "-o", str(module), "--no-kernel-check", "--format", "json"]
     command += ["--params", str(weights)] if weights else []
-    command += ["--rules", rules] if rules else []
+    command += ["--rules", rules] if rules not in (None, "default") else []
     with tempfile.TemporaryDirectory() as cache:
         start = time.monotonic()
         done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "XDG_CACHE_HOME": cache})
@@ -99,7 +116,7 @@ def table(arguments, folder):
 def row_of_rules(arguments, name, program, weights, dims, folder):
     module = folder / "m.rxm"
     counts, seconds = [], []
-    for rules in (None, arguments.rules):
+    for rules in ("none", arguments.rules):
         facts, took = built(arguments.relax, program, weights, module, rules)
         counts.append(measured(arguments.relax, module, dims, 0))
         seconds.append(took)
@@ -125,19 +142,42 @@ def table_of_rules(arguments, folder):
                 path.unlink()
 
 
+def table_of_versions(arguments, folder):
+    yield "| program | dims | launches without, with | ms without | ms with | without / with |"
+    yield "|---" * 6 + "|"
+    for name, all_dims in VERSIONS.items():
+        if arguments.only and arguments.only not in name:
+            continue
+        modules = [folder / f"{at}.rxm" for at in range(2)]
+        for rules, module in zip(("none", "default"), modules):
+            facts, _ = built(arguments.relax, PROGRAMS / f"{name}.rx", None, module, rules)
+        versions = [version["guard"] for own in facts["rewrites"]["versions"] for version in own["versions"]]
+        guards = "; ".join(" and ".join(guard) or "otherwise" for guard in versions)
+        for dims in all_dims:
+            counts, least = [None, None], [float("inf")] * 2
+            for _ in range(arguments.rounds):
+                for at, module in enumerate(modules):
+                    *counts[at], took = measured(arguments.relax, module, dims, arguments.seconds)
+                    least[at] = min(least[at], took)
+            shown = " ".join(f"{dim}={size}" for dim, size in dims.items())
+            launches = f"{counts[0][2]}, {counts[1][2]}"
+            yield f"| {name}: {guards} | {shown} | {launches} | {least[0]:.3f} | {least[1]:.3f} | {least[0] / least[1]:.2f} |"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("relax")
     other = parser.add_mutually_exclusive_group(required=True)
     other.add_argument("--before", help="an older build")
-    other.add_argument("--rules", help="what `relax build --rules` takes")
+    other.add_argument("--rules", help="what `relax build --rules` takes, or `default`")
+    other.add_argument("--versions", action="store_true", help="programs with versions, without rules and as they are built by default")
     parser.add_argument("--only", help="a part of a model's name")
     parser.add_argument("--rounds", type=int, default=3, help="of which the least time is shown")
     parser.add_argument("--seconds", type=float, default=2.0, help="of a round")
     parser.add_argument("--output", help="also write the table to this file")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        rows = table_of_rules if arguments.rules else table
+        rows = table_of_versions if arguments.versions else table_of_rules if arguments.rules else table
         show(rows(arguments, Path(folder)), arguments.output)
 
 

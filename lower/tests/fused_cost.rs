@@ -33,11 +33,14 @@ fn prepared(text: &str, prover: &mut Prover) -> Checked {
 
 /// What saturation by all rules does to a text.
 fn saturated(text: &str, fusion: Option<Fusion>) -> Report {
+    saturated_by(text, &Options { fusion, ..Options::default() })
+}
+
+fn saturated_by(text: &str, options: &Options) -> Report {
     let mut prover = Prover::new();
     let checked = prepared(text, &mut prover);
-    let options = Options { fusion, ..Options::default() };
     let (kind, extraction) = (RuleKind::Approximate, Extraction::Explained);
-    let (_, report) = saturate_module(&checked, &mut prover, &options, kind, extraction);
+    let (_, report) = saturate_module(&checked, &mut prover, options, kind, extraction);
     for region in report.functions.iter().flat_map(|function| &function.regions) {
         assert!(region.replays, "{text}");
     }
@@ -98,6 +101,30 @@ fn a_kernel_with_two_results_has_a_cost() {
     }
 }
 
+/// What is saved beside such a kernel is known.
+#[test]
+fn a_form_is_taken_beside_a_kernel_with_two_results() {
+    let text = "def main(a: Tensor((\"n\", \"m\"), \"f32\"), b: Tensor((\"m\", \"k\"), \"f32\"), t: Tensor((\"n\", 64), \"f32\")):\n    \
+                y = matmul(permute_dims(b), permute_dims(a))\n    return (relu(permute_dims(y)), cos(t), sin(t))\n";
+    for fusion in [EVALUATED, COMPUTED] {
+        let rules = rules(&saturated(text, Some(fusion)));
+        assert!(rules.iter().any(|rule| rule == "transpose_of_matmul"), "{rules:?}");
+    }
+}
+
+/// In builds exponentials are not formed without the maximum, nor variances of squares: such rules of the reals overflow or cancel.
+#[test]
+fn builds_use_rules_of_products_and_exact_ones() {
+    let text = "def main(x: Tensor((\"n\", \"m\"), \"f32\"), a: Tensor((\"m\", \"k\"), \"f32\")):\n    \
+                y = permute_dims(permute_dims(matmul(x, a)))\n    return (nn.softmax(y), variance(x, [1]), y)\n";
+    let options = Options { fusion: Some(EVALUATED), ..Options::of_builds() };
+    let report = saturated_by(text, &options);
+    let mut applied = report.uses.iter().filter(|(_, uses)| uses.applications > 0);
+    assert!(report.uses.keys().all(|name| !name.starts_with("softmax_as_exps")));
+    assert!(applied.any(|(name, _)| name == "transpose_of_transpose"));
+    assert!(report.uses.keys().any(|name| name.starts_with("matmul_as_broadcast_sum")));
+}
+
 /// The guards of the versions of a program, with the limits of builds.
 fn guards(text: &str, fusion: Fusion) -> Vec<String> {
     let mut prover = Prover::new();
@@ -127,6 +154,23 @@ fn the_cheaper_order_after_fusion_gets_a_guard() {
     ] {
         for fusion in [EVALUATED, COMPUTED] {
             assert_eq!(guards(text, fusion), expected, "{text}");
+        }
+    }
+}
+
+/// Only the run decides whether `r` has so many elements, and whether the window fits. The one is a check; for the other a pass puts the body into
+/// functions of its own, and these count.
+#[test]
+fn checks_are_free_and_functions_that_passes_make_are_not() {
+    for x in ["add(reshape(r, [n, 768]), t)", "multiply(t, sum(nn.conv2d(u, v)))"] {
+        let text = format!(
+            "def main(r: Tensor((\"l\",), \"f32\"), t: Tensor((\"n\", 768), \"f32\"), u: Tensor((1, 1, \"h\", \"g\"), \"f32\"), v: Tensor((1, 1, 4, 4), \"f32\"), \
+             w: Tensor((768, 768), \"f32\"), a: Tensor((768, \"k\"), \"f32\"), b: Tensor((\"k\", 768), \"f32\")):\n    n = sym_var()\n    x = {x}\n    \
+             return matmul(x, add(w, matmul(a, b)))\n"
+        );
+        for fusion in [EVALUATED, COMPUTED] {
+            let guards = guards(&text, fusion);
+            assert!(guards.iter().any(|guard| guard.contains("n <= ")), "{text}: {guards:?}");
         }
     }
 }

@@ -358,7 +358,8 @@ pub(super) fn is_known(atom: &Atom, known: &BTreeSet<VarId>) -> bool {
     }
 }
 
-/// Whether a call looks at bytes that there are, or computes a shape.
+/// Whether a call looks at bytes that there are, computes a shape, or checks one.
 fn is_free(name: &str) -> bool {
-    name.starts_with("memory.") || name.starts_with("builtin.shape") || name == "reshape"
+    ["memory.", "builtin.shape", "builtin.check"].iter().any(|begin| name.starts_with(begin))
+        || name == "reshape"
 }

@@ -58,6 +58,8 @@ use std::sync::Arc;
 pub struct Options {
     /// The families of rules of this program; all of them, if none is listed here.
     pub families: Option<Vec<Name>>,
+    /// The families of which rules over the reals are used too; all of those above, if none is listed here.
+    pub families_of_reals: Option<Vec<Name>>,
     /// Rules beside those. That they hold is the caller's word: see `relax_theorems::rules::judge`.
     pub own: Vec<Arc<Rule>>,
     /// How far each region goes.
@@ -73,10 +75,14 @@ pub struct Options {
 }
 
 impl Options {
-    /// Of builds for which nobody asked for rules: few steps, and nothing is changed for next to no gain.
+    /// Of builds for which nobody asked for rules: few steps, and nothing is changed for next to no gain. Of the rules over the reals only
+    /// those of products are used, which form sums in another order. Others are as true, and lose digits: exponentials without a
+    /// maximum overflow, and a variance of squares cancels.
     #[must_use]
     pub fn of_builds() -> Self {
-        Self { limits: Limits::OF_BUILDS, explain: true, least_gain: 2, ..Self::default() }
+        let families_of_reals = Some(vec![Name::new("matmul")]);
+        let limits = Limits::OF_BUILDS;
+        Self { families_of_reals, limits, explain: true, least_gain: 2, ..Self::default() }
     }
 
     /// The family of a name.

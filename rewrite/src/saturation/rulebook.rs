@@ -39,8 +39,12 @@ fn proved() -> &'static [Arc<Rule>] {
 pub(super) fn select(options: &Options, kind: Kind) -> Vec<Directed> {
     let families = options.families.as_deref();
     let is_wanted = |rule: &&Arc<Rule>| families.is_none_or(|all| all.contains(&rule.family));
+    let of_reals = options.families_of_reals.as_deref();
+    let is_listed = |rule: &&Arc<Rule>| {
+        rule.kind == Kind::Exact || of_reals.is_none_or(|all| all.contains(&rule.family))
+    };
     let near = |rule: &&Arc<Rule>| rule.kind == Kind::Exact || kind == Kind::Approximate;
-    let all = proved().iter().filter(is_wanted).chain(&options.own);
+    let all = proved().iter().filter(is_wanted).filter(is_listed).chain(&options.own);
     all.filter(near).flat_map(directions).collect()
 }
 
