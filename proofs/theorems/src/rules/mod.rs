@@ -41,6 +41,7 @@ pub static FAMILIES: &[(&str, &str)] = &[
     ("reduction", include_str!("../../rules/reduction.rx")),
     ("normalization", include_str!("../../rules/normalization.rx")),
     ("indexing", include_str!("../../rules/indexing.rx")),
+    ("convolution", include_str!("../../rules/convolution.rx")),
     ("classic", include_str!("../../rules/classic.rx")),
 ];
 
