@@ -15,6 +15,7 @@ use crate::denotation::comparison::compare;
 use crate::denotation::denoter::Denoter;
 use crate::denotation::fuel;
 use crate::denotation::linear::is_linear;
+use crate::denotation::operands::Operands;
 use crate::denotation::program::{Asked, rebuilt};
 use crate::denotation::ranges::assume_index;
 use crate::denotation::stepwise::{Op, Steps, Tensor};
@@ -420,7 +421,7 @@ fn part_holds(
         }))
     });
     let found = found.map_err(said)?;
-    compare(&expected, &found, facts, &BTreeSet::new())
+    compare(&expected, &found, facts, &Operands::default())
 }
 
 /// The reduction over a block only of the index at which cut operands are read.

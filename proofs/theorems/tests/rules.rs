@@ -111,7 +111,7 @@ fn what_is_no_rule_is_refused_with_its_place() {
     assert_eq!(wrong("exp(y)"), "f.rx:3: there is no tensor `y` in this rule");
     assert_eq!(
         wrong("astype(x, \"floot\")"),
-        "f.rx:3: `floot` is no dtype and none of the classes float, int, number, bool, any"
+        "f.rx:3: `floot` is no dtype and none of the classes float, int, uint, number, bool, any"
     );
     assert_eq!(wrong("exp(x)"), "");
 }

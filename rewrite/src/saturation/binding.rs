@@ -9,7 +9,7 @@ use relax_semantics::ops::Operator;
 use relax_syntax::Name;
 use relax_syntax::annotation::{Annotation, TensorType};
 use relax_syntax::dim::{Dim, DimOp};
-use relax_syntax::dtype::DType;
+use relax_syntax::dtype::{Class, DType};
 use relax_syntax::facts::{Claim, Relation};
 use relax_theorems::rules::rule::{Arg, Axis, Call, ElementType, Entry, Operand, Param, rank_of};
 use std::collections::BTreeMap;
@@ -136,6 +136,7 @@ impl Bound {
                 let of_class = match kind.class().unwrap_or_default() {
                     "float" => dtype.is_float(),
                     "int" => dtype.is_integer(),
+                    "uint" => dtype.class() == Class::Unsigned,
                     "number" => dtype.is_float() || dtype.is_integer(),
                     "bool" => dtype == DType::Bool,
                     "any" => true,

@@ -20,7 +20,7 @@ def transpose_of_matmul(a: Tensor(("*s", "m", "k"), "number"), b: Tensor(("*s", 
 - `left` is replaced by `right`; with `direction="both"` also the other way. `where = [n >= 1]` lists
   conditions on dims (comparisons and `divides(a, b)`), `mutant = …` is a false right side. Any other name is an
   abbreviation of its expression.
-- A dtype is one of them, or a class that ranges over several: `float`, `int`, `number`, `bool`, `any`. The same class is
+- A dtype is one of them, or a class that ranges over several: `float`, `int`, `uint`, `number`, `bool`, `any`. The same class is
   the same dtype; `any.a` and `any.b` may differ. `eps: Float` is a float attribute.
 - `len(s)` is the number of axes in `*s`, `span(p, s)` are its axes, the first of which is `p`.
 - *exact*: equal bit for bit, with all NaNs equal. *approximate*: equal over the real numbers, and undefined for the

@@ -3,13 +3,12 @@
 use super::fuel;
 use super::indicators::has_sum;
 use super::normal::{Demand, Normalizer, What};
+use super::operands::Operands;
 use super::poly::{Atom, Poly};
 use super::term::{Binder, FoldOp, Known, Stuck, Term, Test};
 use super::theorem::said;
-use relax_syntax::Name;
 use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::facts::{Answer, Claim, Facts, Relation};
-use std::collections::BTreeSet;
 
 /// Truth values of elements that one case may have.
 const MAX_DEPTH: usize = 8;
@@ -23,9 +22,10 @@ pub(crate) fn compare(
     left: &Term,
     right: &Term,
     facts: &mut dyn Facts,
-    bools: &BTreeSet<Name>,
+    operands: &Operands,
 ) -> Result<(), String> {
-    let mut cases = Cases { left, right, bools, claims: Vec::new(), truths: Vec::new(), count: 0 };
+    let mut cases =
+        Cases { left, right, operands, claims: Vec::new(), truths: Vec::new(), count: 0 };
     cases.equal(facts)
 }
 
@@ -33,7 +33,7 @@ pub(crate) fn compare(
 struct Cases<'a> {
     left: &'a Term,
     right: &'a Term,
-    bools: &'a BTreeSet<Name>,
+    operands: &'a Operands,
     claims: Vec<Claim>,
     truths: Vec<(Term, bool)>,
     /// How many cases there were.
@@ -49,7 +49,7 @@ impl Cases<'_> {
         {
             return Ok(());
         }
-        let test = match leaf(left, right, facts, self.bools, &self.truths) {
+        let test = match leaf(left, right, facts, self.operands, &self.truths) {
             Ok(None) => return Ok(()),
             Ok(Some(why)) => return Err(why),
             Err(Stuck::Split(test)) if self.may_split(&test) => test,
@@ -99,13 +99,13 @@ fn leaf(
     left: &Term,
     right: &Term,
     facts: &mut dyn Facts,
-    bools: &BTreeSet<Name>,
+    operands: &Operands,
     truths: &[(Term, bool)],
 ) -> Known<Option<String>> {
     // Facts on names of one attempt say nothing of those of another.
     let mut compared = |tests| {
         facts.push();
-        let outcome = compared((left, right), facts, bools, truths, tests);
+        let outcome = compared((left, right), facts, operands, truths, tests);
         facts.pop();
         outcome
     };
@@ -131,11 +131,11 @@ enum Tests {
 fn compared(
     (left, right): (&Term, &Term),
     facts: &mut dyn Facts,
-    bools: &BTreeSet<Name>,
+    operands: &Operands,
     truths: &[(Term, bool)],
     tests: Tests,
 ) -> Known<Option<String>> {
-    let mut own = Normalizer::new(facts, bools);
+    let mut own = Normalizer::new(facts, operands);
     own.indicates = tests == Tests::Indicate;
     let found = compared_by(&mut own, (left, right), truths);
     own.of_free_indices(found)
@@ -273,7 +273,7 @@ mod tests {
         for name in ["l", "m", "n"] {
             prover.assume(Claim::new(0, Relation::AtMost, var(name)));
         }
-        compare(left, right, &mut prover, &BTreeSet::new())
+        compare(left, right, &mut prover, &Operands::default())
     }
 
     #[test]

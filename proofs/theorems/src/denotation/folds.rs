@@ -75,6 +75,12 @@ impl Normalizer<'_> {
         {
             return self.fold(domain, op, &binders, &body);
         }
+        if let (true, [(name, extent)]) = (is_sorted(op), binders)
+            && self.equal_dims(extent, &Dim::Int(1))
+        {
+            let map = BTreeMap::from([(name.clone(), Dim::Int(0))]);
+            return self.normal(&body.substitute(&map));
+        }
         let inner = self.within(binders, |own| own.normal(body));
         match inner {
             Ok(poly) => self.folded(domain, op.clone(), binders.to_vec(), poly),
@@ -134,6 +140,7 @@ impl Normalizer<'_> {
                 greatest.negated()
             }
             FoldOp::Max | FoldOp::Min => self.extreme(domain, op, binders, body, &names),
+            _ if is_sorted(&op) && !self.depends(&body, &names) => Ok(body),
             _ => Ok(Poly::atom(self.intern(Atom::Fold(domain, op, binders, body))?)),
         }
     }
@@ -322,6 +329,11 @@ impl Normalizer<'_> {
         }
         Ok(Poly::atom(self.intern(Atom::Fold(domain, op, binders, body))?))
     }
+}
+
+/// Whether it is an element of a row in order: one of the elements of the row.
+fn is_sorted(op: &FoldOp) -> bool {
+    matches!(op, FoldOp::Row(name, _) if name.starts_with("sorted "))
 }
 
 /// Whether a row is one that loops of a program go through.

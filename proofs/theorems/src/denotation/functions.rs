@@ -130,7 +130,7 @@ impl Normalizer<'_> {
     pub(super) fn is_truth(&self, poly: &Poly) -> bool {
         match poly.as_atom().map(|id| &self.atoms[id]) {
             Some(Atom::Apply(_, name, _)) => TRUTHS.contains(&name.as_str()),
-            Some(Atom::Read(name, _)) => self.bools.contains(name),
+            Some(Atom::Read(name, _)) => self.operands.are_truths(name),
             Some(Atom::Literal(bits)) => {
                 [0.0_f64, 1.0].iter().any(|known| known.to_bits() == *bits)
             }
@@ -186,8 +186,11 @@ impl Normalizer<'_> {
         self.lattice(Domain::Bits, &inner, operands).map(Some)
     }
 
-    /// A cast of a cast: back from a wider dtype, or on from one.
+    /// A cast of a cast: back from a wider dtype, or on from one. A truth value that is known is a number.
     fn cast(&mut self, domain: Domain, name: &str, arg: &Poly) -> Known<Option<Poly>> {
+        if let (Some((DType::Bool, _)), Some(value)) = (cast_of(name), self.value(arg)) {
+            return self.number(domain, value).map(Some);
+        }
         if domain == Domain::Bits {
             let known = self.cast_literal(name, arg)?;
             if known.is_some() {
@@ -229,8 +232,8 @@ impl Normalizer<'_> {
             ("bitwise_xor", [a, b]) if a == b => Poly::default(),
             (_, [a]) if ROUNDING.contains(&name) => a.clone(),
             ("less_equal", [a, b]) => {
-                let less = self.plain(Domain::Ring, "less", vec![b.clone(), a.clone()])?;
-                self.plain(Domain::Bits, "logical_not", vec![less])?
+                let less = self.function(Domain::Ring, "less", vec![b.clone(), a.clone()])?;
+                self.function(Domain::Bits, "logical_not", vec![less])?
             }
             _ => return Ok(None),
         }))

@@ -7,6 +7,7 @@ use super::normal::{Normalizer, What};
 use super::poly::{Atom, Poly};
 use super::ratio::Ratio;
 use super::term::{Domain, Known};
+use crate::denotation::names::{BITWISE_AND, EXP, FLOOR_DIVIDE, FLOOR_MOD, LOG, MOD, RIGHT_SHIFT};
 
 impl Normalizer<'_> {
     /// What a function of normal forms is by one of these laws.
@@ -21,13 +22,17 @@ impl Normalizer<'_> {
         {
             return self.literal(f64::from(u8::from(holds))).map(Some);
         }
+        if let Some(result) = self.by_order(domain, name, args)? {
+            return Ok(Some(result));
+        }
         match (domain, args) {
             (Domain::Ring, [a, b]) if a == b && of_same(name).is_some() => {
                 let value = of_same(name).unwrap_or(0.0);
                 self.literal(value).map(Some)
             }
-            (Domain::Ring, [a, b]) if name == "mod" || name == "floor_mod" => {
-                Ok(self.is_remainder(a, b, name).then(|| a.clone()))
+            (Domain::Ring, [a, b]) if self.is_remainder(a, b, name) => Ok(Some(a.clone())),
+            (Domain::Ring, [a, b]) if exponent_of(b).is_some() => {
+                self.by_power_of_two(name, a, exponent_of(b).unwrap_or(0))
             }
             (_, [a, b]) if name == "multiply" && a == b => self.square_of_magnitude(domain, a),
             (Domain::Bits, [a, b]) if name == "power" => self.bits_power(a, b),
@@ -42,8 +47,21 @@ impl Normalizer<'_> {
 
     /// A remainder is below its divisor, and has the sign that the same division gives.
     fn is_remainder(&self, a: &Poly, divisor: &Poly, name: &str) -> bool {
-        matches!(self.call(a), Some(Atom::Apply(_, inner, under))
-            if inner == name && under.get(1) == Some(divisor))
+        let is_remainder = matches!(name, MOD | FLOOR_MOD);
+        is_remainder
+            && matches!(self.call(a), Some(Atom::Apply(_, inner, under))
+                if inner == name && under.get(1) == Some(divisor))
+    }
+
+    /// The floor of a quotient by a power of two is a shift that keeps the sign, and its remainder the lowest bits.
+    fn by_power_of_two(&mut self, name: &str, a: &Poly, exponent: u32) -> Known<Option<Poly>> {
+        let number = |value: i128| Poly::number(Ratio::int(value));
+        let (name, other) = match name {
+            FLOOR_DIVIDE => (RIGHT_SHIFT, number(i128::from(exponent))),
+            FLOOR_MOD => (BITWISE_AND, number((1 << exponent) - 1)),
+            _ => return Ok(None),
+        };
+        self.function(Domain::Ring, name, vec![a.clone(), other]).map(Some)
     }
 
     /// `|x| * |x|` is `x * x`: the signs cancel, and integers wrap to the same square.
@@ -91,8 +109,13 @@ impl Normalizer<'_> {
         Ok(None)
     }
 
-    /// A power of -1 demands what a quotient does.
+    /// A power of -1 demands what a quotient does. The power of a positive number is an exponential.
     fn real_power(&mut self, a: &Poly, b: &Poly) -> Known<Option<Poly>> {
+        if self.is_positive(a) && b.as_number().is_none() {
+            let logarithm = self.function(Domain::Real, LOG, vec![a.clone()])?;
+            let exponent = self.times(b, &logarithm)?;
+            return self.function(Domain::Real, EXP, vec![exponent]).map(Some);
+        }
         if b.as_number() != Some(Ratio::int(-1)) {
             return Ok(None);
         }
@@ -147,6 +170,12 @@ impl Normalizer<'_> {
 
 /// The greater and the lesser of two, of equal ones the first.
 const ORDERED: [&str; 2] = ["greater or first", "lesser or first"];
+
+/// The exponent of a power of two that every integer dtype has.
+fn exponent_of(divisor: &Poly) -> Option<u32> {
+    let value = divisor.as_number()?.as_int()?;
+    (1..=6).find(|exponent| value == 1 << exponent)
+}
 
 /// A comparison of an integer with itself.
 fn of_same(name: &str) -> Option<f64> {

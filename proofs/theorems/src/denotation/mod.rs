@@ -21,6 +21,8 @@ pub(crate) mod linear;
 mod meanings;
 pub(crate) mod names;
 mod normal;
+pub(crate) mod operands;
+mod order;
 mod poly;
 pub(crate) mod program;
 pub(crate) mod ranges;

@@ -7,6 +7,7 @@
 use super::fuel;
 use super::indicators::is_real;
 use super::interning::Index;
+use super::operands::Operands;
 use super::poly::{Atom, AtomId, Monomial, Poly};
 use super::ranges::assume_index;
 use super::ratio::Ratio;
@@ -23,8 +24,8 @@ pub(super) struct Normalizer<'a> {
     pub(super) index: Index,
     /// Truth values that are known here.
     pub(super) truths: Vec<(Poly, bool)>,
-    /// The operands whose elements are truth values.
-    pub(super) bools: &'a BTreeSet<Name>,
+    /// What is known of the elements of operands.
+    pub(super) operands: &'a Operands,
     /// Variables that stand for elements used as an index.
     pub(super) gathered: BTreeMap<Name, Poly>,
     /// What must hold for a real number to be there.
@@ -64,14 +65,14 @@ pub(super) enum What {
 const FUEL: usize = 60_000;
 
 impl<'a> Normalizer<'a> {
-    pub(super) fn new(facts: &'a mut dyn Facts, bools: &'a BTreeSet<Name>) -> Self {
+    pub(super) fn new(facts: &'a mut dyn Facts, operands: &'a Operands) -> Self {
         Self {
             facts,
             atoms: Vec::new(),
             index: Index::default(),
             keeps: false,
             truths: Vec::new(),
-            bools,
+            operands,
             gathered: BTreeMap::new(),
             demands: Vec::new(),
             binders: Vec::new(),

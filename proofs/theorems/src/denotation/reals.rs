@@ -7,6 +7,7 @@ use super::normal::{Demand, Normalizer, What};
 use super::poly::{Atom, AtomId, Monomial, Poly, joined};
 use super::ratio::Ratio;
 use super::term::{Domain, FoldOp, Known, unknown};
+use crate::denotation::names::{ABS, MAXIMUM};
 use relax_syntax::facts::{Claim, Relation};
 
 /// What is known of the sign of a number.
@@ -46,10 +47,11 @@ impl Normalizer<'_> {
                 let (a, b) = (a.negated()?, b.negated()?);
                 self.function(Domain::Real, "maximum", vec![a, b])?.negated()?
             }
-            ("abs", [a]) if is_led_by_minus(a) => {
+            (ABS, [a]) if is_led_by_minus(a) => {
                 let opposite = a.negated()?;
                 self.function(Domain::Real, "abs", vec![opposite])?
             }
+            (ABS, [a]) if self.sign(a) != Sign::Any => a.clone(),
             ("maximum", [a, b]) => return self.greater(a, b),
             _ => return self.defined(name, args),
         }))
@@ -101,17 +103,19 @@ impl Normalizer<'_> {
         }))
     }
 
-    /// What both operands have in common stands before the greater: `max(a + c, b + c) = max(a, b) + c`.
+    /// What both operands have in common stands before the greater: `max(a + c, b + c) = max(a, b) + c`. Of two whose distance
+    /// is a number one is the greater.
     fn greater(&mut self, a: &Poly, b: &Poly) -> Known<Option<Poly>> {
+        if let Some(distance) = a.subtract(b)?.as_number() {
+            let is_first = distance.is_positive();
+            return Ok(Some(if is_first { a.clone() } else { b.clone() }));
+        }
         let common: Vec<_> = a.0.iter().filter(|(m, c)| b.0.get(*m) == Some(c)).collect();
         if common.is_empty() {
             return Ok(None);
         }
         let common = Poly(common.into_iter().map(|(m, c)| (m.clone(), *c)).collect());
         let (a, b) = (a.subtract(&common)?, b.subtract(&common)?);
-        if a == b {
-            return Ok(Some(a.add(&common)?));
-        }
         let rest = self.function(Domain::Real, "maximum", vec![a, b])?;
         rest.add(&common).map(Some)
     }
@@ -210,6 +214,16 @@ impl Normalizer<'_> {
 
     /// log of a product of positive numbers is the sum of their logarithms.
     fn log(&mut self, a: &Poly) -> Known<Poly> {
+        // A power of a root is positive where what is under it is: the root is demanded to be there.
+        if let Some((monomial, Ratio::ONE)) = a.as_monomial()
+            && let Some((&id, &power)) = monomial.first_key_value()
+            && monomial.len() == 1
+            && let Atom::Apply(Domain::Real, name, args) = self.atoms[id].clone()
+            && name == "sqrt"
+        {
+            let half = Ratio::of(i128::from(power), 2).unwrap_or(Ratio::ONE);
+            return self.log(&args[0])?.scaled(half);
+        }
         self.demand(What::Positive, a);
         if let Some((monomial, coefficient)) = a.as_monomial()
             && coefficient.is_positive()
@@ -253,6 +267,7 @@ impl Normalizer<'_> {
                 "exp" => Sign::Positive,
                 "sqrt" => self.sign(&args[0]).max(Sign::NotNegative),
                 "abs" => Sign::NotNegative,
+                MAXIMUM => args.iter().map(|arg| self.sign(arg)).max().unwrap_or(Sign::Any),
                 _ => Sign::Any,
             },
             Atom::Extent(dim) => {
@@ -275,6 +290,10 @@ impl Normalizer<'_> {
             Atom::Sum(poly) => self.sign(&poly),
             _ => Sign::Any,
         }
+    }
+
+    pub(super) fn is_positive(&mut self, poly: &Poly) -> bool {
+        self.sign(poly) == Sign::Positive
     }
 
     fn sign(&mut self, poly: &Poly) -> Sign {
@@ -324,7 +343,25 @@ impl Normalizer<'_> {
                 }
             }
         }
-        Ok(open)
+        self.without_weaker(open)
+    }
+
+    /// What is positive is neither negative nor 0.
+    fn without_weaker(&mut self, demands: Vec<Demand>) -> Known<Vec<Demand>> {
+        let positive = demands.iter().filter(|demand| demand.what == What::Positive);
+        let positive: Vec<Demand> = positive.cloned().collect();
+        let mut kept = Vec::new();
+        for demand in demands {
+            let mut is_weaker = false;
+            for other in positive.iter().filter(|_| demand.what != What::Positive) {
+                let alike = Demand { what: demand.what, ..other.clone() };
+                is_weaker |= self.same_demand(&alike, &demand)?;
+            }
+            if !is_weaker {
+                kept.push(demand);
+            }
+        }
+        Ok(kept)
     }
 
     fn opened(&mut self, what: What, poly: &Poly) -> Known<Vec<(What, Poly)>> {

@@ -4,6 +4,7 @@ use super::basis::at_units;
 use super::comparison::compare;
 use super::denoter::{Denoter, Stops, extent};
 use super::normal::Normalizer;
+use super::operands::Operands;
 use super::poly::{Atom, Poly};
 use super::program::{WHERE, WHERE_NOT};
 use super::ranges::assume_index;
@@ -14,7 +15,6 @@ use relax_syntax::Name;
 use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::dtype::DType;
 use relax_syntax::facts::{Answer, Claim, Facts, Relation};
-use std::collections::BTreeSet;
 
 /// What a denotation says of one side: compared with deduction by the caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,27 +100,26 @@ pub(crate) fn prove_equal(rule: &Rule, types: &Types, facts: &mut dyn Facts) -> 
     let index: Vec<Dim> = at.iter().map(|(name, _)| Dim::Var(name.clone())).collect();
     let left = denoter.element(&rule.left, &index).map_err(said)?;
     let right = denoter.element(&rule.right, &index).map_err(said)?;
-    let bools = bools(rule, types);
-    let outcome = compare(&left, &right, &mut *denoter.facts, &bools);
+    let operands = operands(rule, types);
+    let outcome = compare(&left, &right, &mut *denoter.facts, &operands);
     let Err(why) = outcome else { return Ok(()) };
     let Some(units) = at_units(rule, &mut denoter, &left, &right) else { return Err(why) };
     units.places.iter().for_each(|place| assume_index(place, &mut *denoter.facts));
-    compare(&units.left, &units.right, facts, &bools)
+    compare(&units.left, &units.right, facts, &operands)
         .map_err(|units| format!("{why}; of unit tensors, {units}"))
 }
 
-fn bools(rule: &Rule, types: &Types) -> BTreeSet<Name> {
-    let truth = |kind| dtype_of(kind, types) == DType::Bool;
+fn operands(rule: &Rule, types: &Types) -> Operands {
     let params = rule.params.iter().filter_map(|param| match &param.what {
-        Operand::Tensor(_, kind) if truth(kind) => Some(param.name.clone()),
-        _ => None,
+        Operand::Tensor(_, kind) => Some((param.name.clone(), dtype_of(kind, types))),
+        Operand::Float => None,
     });
-    params.collect()
+    Operands::of(params)
 }
 
 /// Both sides stop the program for the same elements.
 fn same_stops(rule: &Rule, types: &Types, facts: &mut dyn Facts) -> Result<(), String> {
-    let bools = bools(rule, types);
+    let operands = operands(rule, types);
     let mut sides = Vec::new();
     for (at, node) in [&rule.left, &rule.right].into_iter().enumerate() {
         let mut denoter = denoter(rule, types, &mut *facts);
@@ -129,7 +128,7 @@ fn same_stops(rule: &Rule, types: &Types, facts: &mut dyn Facts) -> Result<(), S
         denoter.note_stops(node).map_err(said)?;
         sides.push(denoter.stops);
     }
-    alike_stops(&sides[0], &sides[1], facts, &bools)
+    alike_stops(&sides[0], &sides[1], facts, &operands)
 }
 
 /// Two lists of stops are the same conditions on the same elements, in each case of the claims that decide them.
@@ -137,9 +136,9 @@ pub(crate) fn alike_stops(
     left: &[Stops],
     right: &[Stops],
     facts: &mut dyn Facts,
-    bools: &BTreeSet<Name>,
+    operands: &Operands,
 ) -> Result<(), String> {
-    alike_in_cases(left, right, facts, bools, MAX_CASES)
+    alike_in_cases(left, right, facts, operands, MAX_CASES)
 }
 
 /// Claims one in the other that stops may be divided by.
@@ -149,7 +148,7 @@ fn alike_in_cases(
     left: &[Stops],
     right: &[Stops],
     facts: &mut dyn Facts,
-    bools: &BTreeSet<Name>,
+    operands: &Operands,
     depth: usize,
 ) -> Result<(), String> {
     if left.is_empty() && right.is_empty()
@@ -157,14 +156,14 @@ fn alike_in_cases(
     {
         return Ok(());
     }
-    let claim = match alike_here(left, right, facts, bools) {
+    let claim = match alike_here(left, right, facts, operands) {
         Err(Stuck::Split(Test::Dims(claim))) if depth > 0 => claim,
         other => return other.map_err(said),
     };
     for claim in [claim.clone(), claim.opposite()] {
         facts.push();
         facts.assume(claim);
-        let outcome = alike_in_cases(left, right, facts, bools, depth - 1);
+        let outcome = alike_in_cases(left, right, facts, operands, depth - 1);
         facts.pop();
         outcome?;
     }
@@ -175,9 +174,9 @@ fn alike_here(
     left: &[Stops],
     right: &[Stops],
     facts: &mut dyn Facts,
-    bools: &BTreeSet<Name>,
+    operands: &Operands,
 ) -> Known<()> {
-    let mut own = Normalizer::new(facts, bools);
+    let mut own = Normalizer::new(facts, operands);
     let found = alike_by(&mut own, left, right);
     own.of_free_indices(found)
 }

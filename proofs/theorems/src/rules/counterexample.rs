@@ -53,7 +53,7 @@ pub(super) fn counterexample(rule: &Rule) -> Option<Counterexample> {
 
 /// Sizes of the dims that satisfy the conditions, those of few dims first.
 fn assignments(rule: &Rule) -> Vec<Sizes> {
-    let dims = rule.dims();
+    let dims = rule.variables();
     let mut all = vec![Sizes::new()];
     for name in &dims {
         let room = (MOST_ASSIGNMENTS / all.len().max(1)).clamp(1, SIZES.len());

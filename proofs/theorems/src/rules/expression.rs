@@ -1,6 +1,6 @@
 //! The expressions of rules: calls of operators, lists of axes and dims, conditions.
 
-use super::rule::{Arg, Axis, Call, Entry, Node, Operand, Param, rank_of};
+use super::rule::{Arg, Call, Entry, Node, Operand, Param, rank_of};
 use super::text::{Read, element_type, group_name};
 use relax_semantics::ops::{self, Kind as ParamKind, Literal, bind};
 use relax_syntax::Name;
@@ -181,18 +181,9 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Whether a name is that of a dim of some parameter, and of no parameter.
+    /// Whether a name is that of no operand, so that it stands for a dim.
     fn is_dim(&self, name: &Name) -> bool {
-        let has = |axis: &Axis| {
-            let mut found = false;
-            if let Axis::Dim(dim) = axis {
-                dim.visit_vars(&mut |var| found |= var == name);
-            }
-            found
-        };
-        let has_dim =
-            |param: &Param| matches!(&param.what, Operand::Tensor(axes, _) if axes.iter().any(has));
-        self.params.iter().any(has_dim) && self.params.iter().all(|param| param.name != *name)
+        name != "inf" && self.params.iter().all(|param| param.name != *name)
     }
 
     fn float(&self, expr: &Expr) -> Read<Arg> {

@@ -125,6 +125,7 @@ pub(crate) fn representatives(class: &str) -> &'static [DType] {
     match class {
         "float" => &[DType::F32],
         "int" => &[DType::I32],
+        "uint" => &[DType::U32],
         "number" => &[DType::F32, DType::I32],
         "bool" => &[DType::Bool],
         _ => &[DType::F32, DType::I32, DType::Bool],
@@ -136,6 +137,7 @@ fn several(class: &str) -> &'static [DType] {
     match class {
         "float" => &[DType::F32, DType::F16],
         "int" => &[DType::I32, DType::I8],
+        "uint" => &[DType::U32, DType::U8],
         "number" => &[DType::F32, DType::F16, DType::I32, DType::I8],
         "bool" => &[DType::Bool],
         _ => &[DType::F32, DType::F16, DType::I32, DType::I8, DType::Bool],
@@ -147,6 +149,7 @@ pub(crate) fn samples(class: &str) -> &'static [DType] {
     match class {
         "float" => &[DType::F32, DType::F16, DType::F64],
         "int" => &[DType::I32, DType::U8],
+        "uint" => &[DType::U8, DType::U64],
         "number" => &[DType::F32, DType::F16, DType::I8, DType::U32],
         "bool" => &[DType::Bool],
         _ => &[DType::F32, DType::BF16, DType::I64, DType::U8, DType::Bool],

@@ -94,7 +94,7 @@ fn cannot_be_used(rule: &Rule) -> Option<Refusal> {
     {
         return Some(Refusal::Undetermined(name));
     }
-    let (dims, groups) = (rule.dims(), rule.groups());
+    let (dims, groups) = (rule.variables(), rule.groups());
     let mut mentioned = BTreeSet::new();
     for condition in &rule.conditions {
         for side in [&condition.left, &condition.right] {

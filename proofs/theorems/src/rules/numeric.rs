@@ -73,7 +73,7 @@ pub(super) struct Data {
 fn draw(rule: &Rule, case: usize, random: &mut Random) -> Option<Sizes> {
     let pick = |random: &mut Random| SIZES[random.int(&(0..=4)) as usize];
     let mut sizes = Sizes::new();
-    for name in rule.dims() {
+    for name in rule.variables() {
         let size = if case < SIZES.len() * 2 { SIZES[case % SIZES.len()] } else { pick(random) };
         sizes.insert(name, size);
     }

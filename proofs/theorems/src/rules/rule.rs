@@ -213,14 +213,25 @@ impl Rule {
             let Operand::Tensor(axes, _) = &param.what else { continue };
             for axis in axes {
                 let Axis::Dim(dim) = axis else { continue };
-                dim.visit_vars(&mut |name| {
-                    if !dims.contains(name) {
-                        dims.push(name.clone());
-                    }
-                });
+                note_vars(dim, &mut dims);
             }
         }
         dims
+    }
+
+    /// [`Rule::dims`], and those of values that the left side names, such as the end of a range: these may be below 0.
+    #[must_use]
+    pub fn variables(&self) -> Vec<Name> {
+        let mut variables = self.dims();
+        self.left.visit(&mut |node| {
+            let Node::Call(call) = node else { return };
+            for (param, arg) in call.row.params.iter().zip(&call.args) {
+                if let (ParamKind::Value, Arg::Integer(dim)) = (param.kind, arg) {
+                    note_vars(dim, &mut variables);
+                }
+            }
+        });
+        variables
     }
 
     /// The dims in the shapes that the left side names.
@@ -232,11 +243,7 @@ impl Rule {
                 let (ParamKind::Shape, Arg::List(entries)) = (param.kind, arg) else { continue };
                 for entry in entries {
                     let Entry::One(dim) = entry else { continue };
-                    dim.visit_vars(&mut |name| {
-                        if !dims.contains(name) {
-                            dims.push(name.clone());
-                        }
-                    });
+                    note_vars(dim, &mut dims);
                 }
             }
         });
@@ -307,6 +314,15 @@ impl Rule {
         let dropped = params.filter(|&(at, _)| uses(&self.left, at) && !uses(&self.right, at));
         dropped.map(|(_, param)| param.name.clone()).collect()
     }
+}
+
+/// Adds the variables of a dim that are not listed yet.
+fn note_vars(dim: &Dim, listed: &mut Vec<Name>) {
+    dim.visit_vars(&mut |name| {
+        if !listed.contains(name) {
+            listed.push(name.clone());
+        }
+    });
 }
 
 impl Node {

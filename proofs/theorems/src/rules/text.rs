@@ -24,7 +24,7 @@ pub(super) type Wrong = (Span, String);
 pub(super) type Read<T> = Result<T, Wrong>;
 
 /// The classes of element types that a rule may range over.
-pub(super) const CLASSES: [&str; 5] = ["float", "int", "number", "bool", "any"];
+pub(super) const CLASSES: [&str; 6] = ["float", "int", "uint", "number", "bool", "any"];
 
 /// Reads the rules of a family.
 ///

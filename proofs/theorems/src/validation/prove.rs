@@ -7,6 +7,7 @@ use super::stops::Stop;
 use super::values::{Applied, Argument, Call, Def, Id, Table, Value};
 use crate::denotation::comparison::compare;
 use crate::denotation::denoter::{Denoter, Stops};
+use crate::denotation::operands::Operands;
 use crate::denotation::program::{self, Asked, Called, Written};
 use crate::denotation::ranges::assume_index;
 use crate::denotation::stepwise::{Op, Steps, Tensor, formula, is_told};
@@ -331,11 +332,9 @@ impl<'a> Elements<'a> {
         }
     }
 
-    pub(super) fn bools(&self) -> BTreeSet<Name> {
+    pub(super) fn operands(&self) -> Operands {
         let ids = 0..self.table.entries.len();
-        ids.filter(|&id| matches!(self.table.tensor(id), Some((_, DType::Bool))))
-            .map(|id| self.table.name(id))
-            .collect()
+        Operands::of(ids.filter_map(|id| Some((self.table.name(id), self.table.tensor(id)?.1))))
     }
 
     /// Whether two entries have equal elements.
@@ -411,9 +410,9 @@ impl<'a> Elements<'a> {
             at.push(Dim::Var(binder.0));
         }
         let terms = terms(self, &at);
-        let bools = self.bools();
+        let operands = self.operands();
         let outcome = match terms {
-            Ok((a, b)) => compare(&a, &b, &mut *self.facts, &bools),
+            Ok((a, b)) => compare(&a, &b, &mut *self.facts, &operands),
             Err(stuck) => Err(said(stuck)),
         };
         self.facts.pop();

@@ -104,6 +104,6 @@ fn same_stops_here(
         }
         lists.push(list);
     }
-    let bools = elements.bools();
-    alike_stops(&lists[0], &lists[1], &mut *elements.facts, &bools)
+    let operands = elements.operands();
+    alike_stops(&lists[0], &lists[1], &mut *elements.facts, &operands)
 }

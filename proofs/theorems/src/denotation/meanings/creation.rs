@@ -16,6 +16,7 @@ pub(super) static MEANINGS: &[Meaning] = &[
     made("zeros_like", shape_of_first, |d, call, _| number(d, call, 0.0)),
     made("ones_like", shape_of_first, |d, call, _| number(d, call, 1.0)),
     made("eye", eye_shape, eye),
+    Meaning { dtype: range_dtype, ..meaning("arange", range_shape, range) },
     meaning("tril", shape_of_first, |d, call, at| triangle(d, call, at, Relation::AtMost)),
     meaning("triu", shape_of_first, |d, call, at| triangle(d, call, at, Relation::Less)),
 ];
@@ -53,7 +54,9 @@ fn filled(denoter: &mut Denoter, call: &Call) -> Known<Term> {
             }
         }
         Arg::Float(value) => number(denoter, call, *value),
-        Arg::Integer(dim) if domain(denoter, call)? == Domain::Real => {
+        Arg::Integer(dim)
+            if domain(denoter, call)? == Domain::Real || dtype(denoter, call)? == DType::I64 =>
+        {
             Ok(Term::Extent(dim.clone()))
         }
         _ => unknown("a value that is not written out"),
@@ -65,6 +68,46 @@ fn integer(call: &Call, param: &str) -> Known<Dim> {
         Arg::Integer(dim) => Ok(dim.clone()),
         _ => unknown(format!("`{param}` is no integer")),
     }
+}
+
+/// Start, end and step, all integers; with one bound that is the end.
+fn bounds(call: &Call) -> Known<[Dim; 3]> {
+    let (start, step) = (integer(call, "start")?, integer(call, "step")?);
+    Ok(match call.arg("end") {
+        Arg::None => [Dim::Int(0), start, step],
+        _ => [start, integer(call, "end")?, step],
+    })
+}
+
+fn range_dtype(denoter: &Denoter, call: &Call) -> Known<DType> {
+    bounds(call)?;
+    match call.arg("dtype") {
+        Arg::None => Ok(DType::I64),
+        _ => type_argument(denoter, call, "dtype"),
+    }
+}
+
+fn range_shape(denoter: &mut Denoter, call: &Call) -> Known<Vec<Axis>> {
+    let [start, end, step] = bounds(call)?;
+    if !denoter.at_most(1, step.clone()) {
+        return unknown("a range that may go backwards");
+    }
+    let mut steps = Dim::op(DimOp::CeilDiv, Dim::op(DimOp::Sub, end, start), step);
+    if !denoter.at_most(0, steps.clone()) {
+        steps = Dim::op(DimOp::Max, Dim::Int(0), steps);
+    }
+    Ok(vec![Axis::Dim(denoter.facts.simplify(&steps))])
+}
+
+fn range(denoter: &mut Denoter, call: &Call, at: &[Dim]) -> Known<Term> {
+    let [start, _, step] = bounds(call)?;
+    let is_real = domain_of(range_dtype(denoter, call)?, denoter.reals) == Domain::Real;
+    if !is_real && range_dtype(denoter, call)? != DType::I64 {
+        return unknown("a range of numbers that wrap or are rounded");
+    }
+    let moved = Dim::op(DimOp::Mul, at[0].clone(), step);
+    let place = Dim::op(DimOp::Add, start, moved);
+    Ok(Term::Extent(denoter.facts.simplify(&place)))
 }
 
 fn eye_shape(_: &mut Denoter, call: &Call) -> Known<Vec<Axis>> {

@@ -1,11 +1,12 @@
 //! Functions of single elements, with broadcasting.
 
+use super::indices::{applied, as_index};
 use super::{Meaning, like_first, meaning, shape_of_first, type_argument};
 use crate::denotation::denoter::{Denoter, Stops, tensor};
 use crate::denotation::names::{ADD, MAXIMUM, MINIMUM, MULTIPLY};
 use crate::denotation::term::{Domain, Known, Term, Test, domain_of, unknown};
 use crate::rules::rule::{Arg, Axis, Call, Node};
-use relax_semantics::ops::{self, Layout};
+use relax_semantics::ops::{self, Defined, Layout};
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
 
@@ -132,7 +133,13 @@ fn element(denoter: &mut Denoter, call: &Call, at: &[Dim]) -> Known<Term> {
             _ => return unknown("a parameter that is not written out"),
         }
     }
-    Ok(Term::apply(domain, call.row.short_name(), terms))
+    let name = call.row.short_name();
+    if like_first(denoter, call)? == DType::I64
+        && let Some(known) = applied(denoter, name, &terms)
+    {
+        return Ok(known);
+    }
+    Ok(Term::apply(domain, name, terms))
 }
 
 fn where_element(denoter: &mut Denoter, call: &Call, at: &[Dim]) -> Known<Term> {
@@ -199,7 +206,30 @@ fn stops(denoter: &mut Denoter, call: &Call) -> Known<()> {
     let mut terms = arguments(denoter, call, &at)?;
     // What stops depends on the second operand alone: a divisor, an exponent, an amount.
     let terms = terms.split_off(1);
+    if never_stops(denoter, call, &terms)? {
+        return Ok(());
+    }
     let what = format!("{}/C3", call.row.short_name());
     denoter.stops.push(Stops { what, over, terms });
     Ok(())
 }
+
+/// Whether a divisor is known to be other than 0, or an amount of a shift to be below the bits of every dtype.
+fn never_stops(denoter: &mut Denoter, call: &Call, terms: &[Term]) -> Known<bool> {
+    let defined = call.row.elementwise().and_then(|own| own.partial).map(|partial| partial.defined);
+    let ([term], Some(defined)) = (terms, defined) else { return Ok(false) };
+    let range = match defined {
+        Defined::Nonzero => 1..=LARGEST_OF_ALL,
+        Defined::NotNegative => 0..=LARGEST_OF_ALL,
+        Defined::BelowWidth => 0..=7,
+    };
+    if let Term::Number(_, value) = term {
+        return Ok(range.contains(&(*value as i64)) && value.trunc() == *value);
+    }
+    let is_divisor = defined == Defined::Nonzero && like_first(denoter, call)? == DType::I64;
+    let divisor = if is_divisor { as_index(denoter, term) } else { None };
+    Ok(divisor.is_some_and(|divisor| denoter.at_most(1, divisor)))
+}
+
+/// Integers from 0 to this one are the same in every dtype.
+const LARGEST_OF_ALL: i64 = 127;

@@ -3,8 +3,9 @@
 use super::{Meaning, meaning, shape_of_first};
 use crate::denotation::denoter::{Denoter, Stops, extent, tensor};
 use crate::denotation::functions::{cast_of, widens};
+use crate::denotation::names::LESS;
 use crate::denotation::term::{Domain, Known, Term, Test, unknown};
-use crate::rules::rule::{Arg, Axis, Call};
+use crate::rules::rule::{Arg, Axis, Call, Node};
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
 
@@ -25,12 +26,23 @@ fn axis_of(denoter: &mut Denoter, call: &Call, param: &str) -> Known<(Vec<Axis>,
     Ok((shape, axis))
 }
 
-fn fast(call: &Call) -> Known<()> {
-    if *call.arg("mode") == Arg::Str("fast".into()) { Ok(()) } else { unknown("a mode of `take`") }
+/// What `take` makes of an index out of range.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    Stop,
+    Clip,
+}
+
+fn mode(call: &Call) -> Known<Mode> {
+    match call.arg("mode") {
+        Arg::Str(text) if text.as_str() == "fast" => Ok(Mode::Stop),
+        Arg::Str(text) if text.as_str() == "clip" => Ok(Mode::Clip),
+        _ => unknown("a mode of `take`"),
+    }
 }
 
 /// An index in a dtype that holds every number of another is the same index.
-fn without_casts(index: Term) -> Term {
+pub(super) fn without_casts(index: Term) -> Term {
     if let Term::Apply(Domain::Ring, name, args) = &index
         && let Some((from, to)) = cast_of(name)
         && from.is_integer()
@@ -43,7 +55,7 @@ fn without_casts(index: Term) -> Term {
 }
 
 fn take_shape(denoter: &mut Denoter, call: &Call) -> Known<Vec<Axis>> {
-    fast(call)?;
+    mode(call)?;
     let (mut shape, axis) = axis_of(denoter, call, "x")?;
     let indices = denoter.shape(tensor(call, "indices")?)?;
     shape.splice(axis..=axis, indices);
@@ -51,22 +63,49 @@ fn take_shape(denoter: &mut Denoter, call: &Call) -> Known<Vec<Axis>> {
 }
 
 fn take(denoter: &mut Denoter, call: &Call, at: &[Dim]) -> Known<Term> {
-    fast(call)?;
     let (shape, axis) = axis_of(denoter, call, "x")?;
     let indices = tensor(call, "indices")?;
     let width = denoter.shape(indices)?.len();
     let index = without_casts(denoter.element(indices, &at[axis..axis + width])?);
+    let place = |along: Dim| [&at[..axis], &[along], &at[axis + width..]].concat();
+    if mode(call)? == Mode::Clip {
+        let Axis::Dim(Dim::Int(count @ 1..=MOST_CLIPPED)) = &shape[axis] else {
+            return unknown("an index that is clipped to many");
+        };
+        return clipped(denoter, tensor(call, "x")?, &index, (*count, &place));
+    }
     let var = denoter.fresh("@");
-    let mut place = at[..axis].to_vec();
-    place.push(Dim::Var(var.clone()));
-    place.extend_from_slice(&at[axis + width..]);
-    let body = denoter.element(tensor(call, "x")?, &place)?;
+    let body = denoter.element(tensor(call, "x")?, &place(Dim::Var(var.clone())))?;
     Ok(Term::Lookup(Box::new(index), (var, extent(&shape[axis])), Box::new(body)))
 }
 
-/// An index out of range stops the program.
+/// Elements of an axis among which a clipped index chooses one by one.
+const MOST_CLIPPED: i64 = 4;
+
+/// The first element where the index is below 1, else the second where it is below 2, and so on; the last one otherwise.
+fn clipped(
+    denoter: &mut Denoter,
+    x: &Node,
+    index: &Term,
+    (count, place): (i64, &dyn Fn(Dim) -> Vec<Dim>),
+) -> Known<Term> {
+    let mut result = denoter.element(x, &place(Dim::Int(count - 1)))?;
+    for at in (0..count - 1).rev() {
+        let next = Term::Number(Domain::Ring, (at + 1) as f64);
+        let is_here = Term::apply(Domain::Ring, LESS, vec![index.clone(), next]);
+        let own = denoter.element(x, &place(Dim::Int(at)))?;
+        result = Term::If(Test::Element(Box::new(is_here)), Box::new(own), Box::new(result));
+    }
+    Ok(result)
+}
+
+/// An index out of range stops the program, unless it is clipped to an axis that has an element.
 fn take_stops(denoter: &mut Denoter, call: &Call) -> Known<()> {
-    fast(call)?;
+    if mode(call)? == Mode::Clip {
+        let (shape, axis) = axis_of(denoter, call, "x")?;
+        let has_some = denoter.at_most(1, extent(&shape[axis]));
+        return if has_some { Ok(()) } else { unknown("an axis that may be empty") };
+    }
     let (shape, axis) = axis_of(denoter, call, "x")?;
     note(denoter, call, &shape[axis], "index/range")
 }

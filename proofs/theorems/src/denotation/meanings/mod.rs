@@ -9,6 +9,7 @@ mod distributed;
 mod einsum;
 mod elementwise;
 mod indexing;
+mod indices;
 mod movement;
 mod nn;
 mod ordering;
@@ -16,6 +17,7 @@ mod pieces;
 mod pooling;
 mod product;
 mod reduction;
+mod scatter;
 
 use super::denoter::{Denoter, first};
 use super::term::{Known, Term, unknown};
@@ -64,6 +66,7 @@ static TABLES: &[&[Meaning]] = &[
     convolution::MEANINGS,
     pooling::MEANINGS,
     indexing::MEANINGS,
+    scatter::MEANINGS,
     nn::MEANINGS,
     ordering::MEANINGS,
 ];

@@ -1,4 +1,4 @@
-//! Averages over windows. Along each axis a window has a count of elements; the average divides by the product of the counts.
+//! Extremes and averages over windows. Along each axis a window has a count of elements; the average divides by the product of the counts.
 
 use super::convolution::{Spatial, Way, layout, lettered, numbers, out_layout, spatial};
 use super::{Meaning, add, meaning, mul, sub};
@@ -11,6 +11,8 @@ use relax_syntax::facts::{Claim, Relation};
 use std::collections::BTreeMap;
 
 pub(super) static MEANINGS: &[Meaning] = &[
+    meaning("nn.max_pool1d", shape, greatest),
+    meaning("nn.max_pool2d", shape, greatest),
     meaning("nn.avg_pool1d", shape, average),
     meaning("nn.avg_pool2d", shape, average),
     meaning("nn.adaptive_avg_pool2d", adaptive_shape, adaptive_average),
@@ -127,6 +129,35 @@ fn average(denoter: &mut Denoter, call: &Call, at: &[Dim]) -> Known<Term> {
     let body = element.where_all(tests.into_iter(), domain);
     let sum = Term::Fold(domain, FoldOp::Add, binders, Box::new(body));
     Ok(divided(domain, sum, counts))
+}
+
+/// The greatest element of a window; padding is less than every float.
+fn greatest(denoter: &mut Denoter, call: &Call, at: &[Dim]) -> Known<Term> {
+    let own = Layouts::of(denoter, call)?;
+    let data = tensor(call, "data")?;
+    let domain = denoter.domain(data)?;
+    let mut place = own.index(at);
+    let (mut binders, mut tests) = (Vec::<Binder>::new(), Vec::new());
+    for (axis, size) in windows(call, own.own.len())? {
+        let name = denoter.fresh("k");
+        let reached = axis.place(&place[&axis.letter], &Dim::Var(name.clone()));
+        binders.push((name, size));
+        let is_padded = axis.before != Dim::Int(0) || axis.after != Dim::Int(0);
+        if is_padded || *call.arg("ceil_mode") == Arg::Bool(true) {
+            tests.push(Claim::new(0, Relation::AtMost, reached.clone()));
+            tests.push(Claim::new(reached.clone(), Relation::Less, own.data[&axis.letter].clone()));
+        }
+        place.insert(axis.letter, reached);
+    }
+    if !tests.is_empty() && domain != Domain::Bits {
+        return unknown("padding below every integer");
+    }
+    let index: Vec<Dim> = own.own.iter().map(|letter| place[letter].clone()).collect();
+    let element = denoter.element(data, &index)?;
+    let least = Term::Number(domain, f64::NEG_INFINITY);
+    let choose = |term, claim| Term::choose(claim, term, least.clone());
+    let body = tests.into_iter().rev().fold(element, choose);
+    Ok(Term::Fold(domain, FoldOp::Max, binders, Box::new(body)))
 }
 
 fn divided(domain: Domain, sum: Term, counts: Vec<Term>) -> Term {

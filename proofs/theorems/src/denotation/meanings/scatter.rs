@@ -1,0 +1,132 @@
+//! Elements written to places: a slice of an axis, or places that other elements tell.
+
+use super::indexing::without_casts;
+use super::indices::as_index;
+use super::{Meaning, meaning, shape_of_first, sub};
+use crate::denotation::denoter::{Denoter, Stops, extent, tensor};
+use crate::denotation::names::{ADD, EQUAL};
+use crate::denotation::term::{Domain, FoldOp, Known, Term, Test, unknown};
+use crate::rules::rule::{Arg, Axis, Call};
+use relax_syntax::dim::Dim;
+use relax_syntax::dtype::DType;
+use relax_syntax::facts::{Claim, Relation};
+
+pub(super) static MEANINGS: &[Meaning] = &[
+    meaning("slice_scatter", shape_of_first, slice),
+    Meaning { stops, ..meaning("scatter_elements", shape_of_first, scattered) },
+];
+
+fn integer(call: &Call, param: &str) -> Known<Dim> {
+    match call.arg(param) {
+        Arg::Integer(dim) => Ok(dim.clone()),
+        _ => unknown(format!("`{param}` is not written out")),
+    }
+}
+
+/// `src` from `start` up to `end`, which lie in the axis, and the data elsewhere.
+fn slice(denoter: &mut Denoter, call: &Call, at: &[Dim]) -> Known<Term> {
+    let (data, src) = (tensor(call, "input_tensor")?, tensor(call, "src")?);
+    let shape = denoter.shape(data)?;
+    let axis = denoter.axis(&shape, &integer(call, "axis")?)?;
+    let (start, end) = (integer(call, "start")?, integer(call, "end")?);
+    let inside = denoter.at_most(0, start.clone())
+        && denoter.at_most(start.clone(), end.clone())
+        && denoter.at_most(end.clone(), extent(&shape[axis]));
+    if !inside || integer(call, "step")? != Dim::Int(1) {
+        return unknown("a slice that may leave its axis, or with gaps");
+    }
+    let own = denoter.element(data, at)?;
+    let mut index = at.to_vec();
+    index[axis] = sub(at[axis].clone(), start.clone());
+    let written = denoter.element(src, &index)?;
+    let is_before = Claim::new(at[axis].clone(), Relation::Less, start);
+    let is_within = Claim::new(at[axis].clone(), Relation::Less, end);
+    Ok(Term::choose(is_before, own.clone(), Term::choose(is_within, written, own)))
+}
+
+/// A call of `scatter_elements`: the axis, the extents of the data, and how many updates there are along the axis.
+struct Scatter {
+    axis: usize,
+    shape: Vec<Axis>,
+    updates: Vec<Axis>,
+}
+
+impl Scatter {
+    fn of(denoter: &mut Denoter, call: &Call) -> Known<Self> {
+        let shape = denoter.shape(tensor(call, "data")?)?;
+        let updates = denoter.shape(tensor(call, "indices")?)?;
+        let axis = denoter.axis(&shape, &integer(call, "axis")?)?;
+        let alike = shape.len() == updates.len()
+            && (0..shape.len()).all(|at| at == axis || denoter.same(&shape[at], &updates[at]));
+        if alike { Ok(Self { axis, shape, updates }) } else { unknown("updates of a part only") }
+    }
+
+    fn writes_nothing(&self, denoter: &mut Denoter) -> bool {
+        denoter.equal(&extent(&self.updates[self.axis]), &Dim::Int(0))
+    }
+
+    /// The place along the axis that is written: a negative index counts from the end.
+    fn place(&self, denoter: &mut Denoter, call: &Call, at: &[Dim]) -> Known<Result<Dim, Term>> {
+        let indices = tensor(call, "indices")?;
+        let index = without_casts(denoter.element(indices, at)?);
+        if denoter.dtype(indices)? == DType::I64
+            && let Some(known) = as_index(denoter, &index)
+            && denoter.at_most(0, known.clone())
+        {
+            return Ok(Ok(known));
+        }
+        let extent = Term::Extent(extent(&self.shape[self.axis]));
+        Ok(Err(Term::apply(Domain::Ring, "from the end", vec![index, extent])))
+    }
+}
+
+/// The element of the data and the sum of the updates whose index it has.
+fn scattered(denoter: &mut Denoter, call: &Call, at: &[Dim]) -> Known<Term> {
+    let own = Scatter::of(denoter, call)?;
+    let data = tensor(call, "data")?;
+    let element = denoter.element(data, at)?;
+    if own.writes_nothing(denoter) {
+        return Ok(element);
+    }
+    let domain = denoter.domain(data)?;
+    if *call.arg("reduction") != Arg::Str(ADD.into()) || domain == Domain::Bits {
+        return unknown("only sums without rounding do not depend on the order of updates");
+    }
+    let name = denoter.fresh("k");
+    let mut place = at.to_vec();
+    place[own.axis] = Dim::Var(name.clone());
+    let test = match own.place(denoter, call, &place)? {
+        Ok(known) => Test::Dims(Claim::new(known, Relation::Equal, at[own.axis].clone())),
+        Err(index) => {
+            let here = vec![index, Term::Extent(at[own.axis].clone())];
+            Test::Element(Box::new(Term::apply(Domain::Ring, EQUAL, here)))
+        }
+    };
+    let update = Box::new(denoter.element(tensor(call, "updates")?, &place)?);
+    let body = Term::If(test, update, Box::new(Term::Number(domain, 0.0)));
+    let binder = (name, extent(&own.updates[own.axis]));
+    let sum = Term::Fold(domain, FoldOp::Add, vec![binder], Box::new(body));
+    Ok(Term::apply(domain, ADD, vec![element, sum]))
+}
+
+/// An index out of range stops the program.
+fn stops(denoter: &mut Denoter, call: &Call) -> Known<()> {
+    let own = Scatter::of(denoter, call)?;
+    if own.writes_nothing(denoter) {
+        return Ok(());
+    }
+    let over = denoter.indices(&own.updates);
+    let at: Vec<Dim> = over.iter().map(|(name, _)| Dim::Var(name.clone())).collect();
+    let end = extent(&own.shape[own.axis]);
+    let place = own.place(denoter, call, &at)?;
+    let index = match place {
+        Ok(known) if denoter.proves(&Claim::new(known.clone(), Relation::Less, end.clone())) => {
+            return Ok(());
+        }
+        Ok(known) => Term::Extent(known),
+        Err(index) => index,
+    };
+    let what = "index/range".to_owned();
+    denoter.stops.push(Stops { what, over, terms: vec![index, Term::Extent(end)] });
+    Ok(())
+}
