@@ -36,7 +36,7 @@ fn no_rewrite_is_listed_twice() {
 #[test]
 fn most_rewrites_are_rules() {
     let rewrites = yardstick().expect("every line is well-formed");
-    for ((source, _), least) in SOURCES.iter().zip([172, 40, 13]) {
+    for ((source, _), least) in SOURCES.iter().zip([190, 40, 13]) {
         let of: Vec<_> = rewrites.iter().filter(|rewrite| rewrite.source == *source).collect();
         let stated = of.iter().filter(|own| matches!(own.verdict, Verdict::Rules(_))).count();
         eprintln!("{source}: {stated} of {} are rules", of.len());

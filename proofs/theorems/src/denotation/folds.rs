@@ -141,8 +141,22 @@ impl Normalizer<'_> {
             }
             FoldOp::Max | FoldOp::Min => self.extreme(domain, op, binders, body, &names),
             _ if is_sorted(&op) && !self.depends(&body, &names) => Ok(body),
+            FoldOp::Row(name, at) if domain != Domain::Bits && self.is_first(&name, &at) => {
+                // Neither integers nor real numbers are NaN, which comes last in either order.
+                let is_rising = name.ends_with(" ascending");
+                let op = if is_rising { FoldOp::Min } else { FoldOp::Max };
+                self.folded(domain, op, binders, body)
+            }
+            op @ FoldOp::Row(..) => {
+                Ok(Poly::atom(self.intern(Atom::Fold(domain, op, binders, body))?))
+            }
             _ => Ok(Poly::atom(self.intern(Atom::Fold(domain, op, binders, body))?)),
         }
+    }
+
+    /// Whether it is the first element of a row in order.
+    fn is_first(&mut self, name: &str, at: &[Dim]) -> bool {
+        name.starts_with("sorted ") && matches!(at, [place] if self.equal_dims(place, &Dim::Int(0)))
     }
 
     /// Sums are linear. A factor that does not change with the index stands before the sum, and a sum

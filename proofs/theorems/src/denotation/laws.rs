@@ -3,11 +3,13 @@
 //! Of floats only what holds bit for bit: `x < x` is false of NaN as well, but `x <= x` is not true of it,
 //! so comparisons of a term with itself are decided for integers alone.
 
+use super::functions::cast_of;
 use super::normal::{Normalizer, What};
 use super::poly::{Atom, Poly};
 use super::ratio::Ratio;
 use super::term::{Domain, Known};
 use crate::denotation::names::{BITWISE_AND, EXP, FLOOR_DIVIDE, FLOOR_MOD, LOG, MOD, RIGHT_SHIFT};
+use relax_syntax::dtype::DType;
 
 impl Normalizer<'_> {
     /// What a function of normal forms is by one of these laws.
@@ -31,6 +33,10 @@ impl Normalizer<'_> {
                 self.literal(value).map(Some)
             }
             (Domain::Ring, [a, b]) if self.is_remainder(a, b, name) => Ok(Some(a.clone())),
+            (Domain::Ring, [a, b]) if name == FLOOR_MOD && self.beside_divisor(a, b)?.is_some() => {
+                let rest = self.beside_divisor(a, b)?.unwrap_or_default();
+                self.function(Domain::Ring, FLOOR_MOD, vec![rest, b.clone()]).map(Some)
+            }
             (Domain::Ring, [a, b]) if exponent_of(b).is_some() => {
                 self.by_power_of_two(name, a, exponent_of(b).unwrap_or(0))
             }
@@ -51,6 +57,22 @@ impl Normalizer<'_> {
         is_remainder
             && matches!(self.call(a), Some(Atom::Apply(_, inner, under))
                 if inner == name && under.get(1) == Some(divisor))
+    }
+
+    /// Of the sum of a divisor and an i64 that was a narrower integer the latter: such a sum does not wrap.
+    fn beside_divisor(&self, a: &Poly, divisor: &Poly) -> Known<Option<Poly>> {
+        let is_small = |value| (1..=1 << 31).contains(&value);
+        if !divisor.as_number().and_then(Ratio::as_int).is_some_and(is_small) {
+            return Ok(None);
+        }
+        let rest = a.subtract(divisor)?;
+        let dtypes = match self.call(&rest) {
+            Some(Atom::Apply(Domain::Ring, name, _)) => cast_of(&name),
+            _ => None,
+        };
+        let is_narrow = |from: DType| from.is_integer() && from.size() < DType::I64.size();
+        let fits = dtypes.is_some_and(|(from, to)| to == DType::I64 && is_narrow(from));
+        Ok(fits.then_some(rest))
     }
 
     /// The floor of a quotient by a power of two is a shift that keeps the sign, and its remainder the lowest bits.

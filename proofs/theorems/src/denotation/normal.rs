@@ -191,8 +191,16 @@ impl<'a> Normalizer<'a> {
                     _ => a.mul(&b),
                 }
             }
+            Dim::Var(name) if self.element_at(name).is_some() => {
+                Ok(self.element_at(name).unwrap_or_default())
+            }
             _ => Ok(Poly::atom(self.intern(Atom::Extent(dim.clone()))?)),
         }
+    }
+
+    /// The element that a variable stands for.
+    fn element_at(&self, name: &Name) -> Option<Poly> {
+        self.gathered.get(name).filter(|poly| poly.as_atom().is_some()).cloned()
     }
 
     fn choice(&mut self, test: &Test, then: &Term, otherwise: &Term) -> Known<Poly> {

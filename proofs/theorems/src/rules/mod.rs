@@ -42,6 +42,7 @@ pub static FAMILIES: &[(&str, &str)] = &[
     ("normalization", include_str!("../../rules/normalization.rx")),
     ("indexing", include_str!("../../rules/indexing.rx")),
     ("convolution", include_str!("../../rules/convolution.rx")),
+    ("dynamic", include_str!("../../rules/dynamic.rx")),
     ("classic", include_str!("../../rules/classic.rx")),
 ];
 

@@ -1,9 +1,11 @@
 //! Elements at places that other elements tell.
 
+use super::indices::Ranged;
 use super::{Meaning, meaning, shape_of_first};
 use crate::denotation::denoter::{Denoter, Stops, extent, tensor};
 use crate::denotation::functions::{cast_of, widens};
 use crate::denotation::names::LESS;
+use crate::denotation::ranges::assume_index;
 use crate::denotation::term::{Domain, Known, Term, Test, unknown};
 use crate::rules::rule::{Arg, Axis, Call, Node};
 use relax_syntax::dim::Dim;
@@ -74,9 +76,22 @@ fn take(denoter: &mut Denoter, call: &Call, at: &[Dim]) -> Known<Term> {
         };
         return clipped(denoter, tensor(call, "x")?, &index, (*count, &place));
     }
+    if denoter.dtype(indices)? == DType::I64
+        && let Some(ranged) = inside(denoter, &index, &extent(&shape[axis]))
+    {
+        let offset = ranged.offset.clone();
+        let x = tensor(call, "x")?;
+        return ranged.looked_up(denoter, offset, &mut |own, at| own.element(x, &place(at)));
+    }
     let var = denoter.fresh("@");
     let body = denoter.element(tensor(call, "x")?, &place(Dim::Var(var.clone())))?;
     Ok(Term::Lookup(Box::new(index), (var, extent(&shape[axis])), Box::new(body)))
+}
+
+/// An index that is known to be one of an axis of this extent.
+fn inside(denoter: &mut Denoter, index: &Term, extent: &Dim) -> Option<Ranged> {
+    let ranged = Ranged::of(denoter, index)?;
+    ranged.is_within(denoter, extent).then_some(ranged)
 }
 
 /// Elements of an axis among which a clipped index chooses one by one.
@@ -115,7 +130,15 @@ fn note(denoter: &mut Denoter, call: &Call, axis: &Axis, what: &str) -> Known<()
     let own = denoter.shape(indices)?;
     let over = denoter.indices(&own);
     let at: Vec<Dim> = over.iter().map(|(name, _)| Dim::Var(name.clone())).collect();
+    denoter.facts.push();
+    over.iter().for_each(|binder| assume_index(binder, &mut *denoter.facts));
     let index = without_casts(denoter.element(indices, &at)?);
+    let is_inside =
+        denoter.dtype(indices)? == DType::I64 && inside(denoter, &index, &extent(axis)).is_some();
+    denoter.facts.pop();
+    if is_inside {
+        return Ok(());
+    }
     let terms = vec![index, Term::Extent(extent(axis))];
     denoter.stops.push(Stops { what: what.to_owned(), over, terms });
     Ok(())

@@ -1,12 +1,13 @@
 //! Elements written to places: a slice of an axis, or places that other elements tell.
 
 use super::indexing::without_casts;
-use super::indices::as_index;
-use super::{Meaning, meaning, shape_of_first, sub};
+use super::indices::{Ranged, as_index};
+use super::{Meaning, add, meaning, shape_of_first, sub};
 use crate::denotation::denoter::{Denoter, Stops, extent, tensor};
 use crate::denotation::names::{ADD, EQUAL};
-use crate::denotation::term::{Domain, FoldOp, Known, Term, Test, unknown};
-use crate::rules::rule::{Arg, Axis, Call};
+use crate::denotation::ranges::assume_index;
+use crate::denotation::term::{Binder, Domain, FoldOp, Known, Term, Test, mentions, unknown};
+use crate::rules::rule::{Arg, Axis, Call, Node};
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
 use relax_syntax::facts::{Claim, Relation};
@@ -14,6 +15,10 @@ use relax_syntax::facts::{Claim, Relation};
 pub(super) static MEANINGS: &[Meaning] = &[
     meaning("slice_scatter", shape_of_first, slice),
     Meaning { stops, ..meaning("scatter_elements", shape_of_first, scattered) },
+    Meaning {
+        stops: |denoter, call| Rows::of(denoter, call).map(|_| ()),
+        ..meaning("scatter_nd", shape_of_first, rows)
+    },
 ];
 
 fn integer(call: &Call, param: &str) -> Known<Dim> {
@@ -42,6 +47,78 @@ fn slice(denoter: &mut Denoter, call: &Call, at: &[Dim]) -> Known<Term> {
     let is_before = Claim::new(at[axis].clone(), Relation::Less, start);
     let is_within = Claim::new(at[axis].clone(), Relation::Less, end);
     Ok(Term::choose(is_before, own.clone(), Term::choose(is_within, written, own)))
+}
+
+/// Updates of as many rows as there are indices, one after the other from a row that lies so that all are in the data.
+struct Rows {
+    start: Ranged,
+    first: Dim,
+    count: Dim,
+}
+
+impl Rows {
+    fn of(denoter: &mut Denoter, call: &Call) -> Known<Self> {
+        let (data, indices) = (tensor(call, "data")?, tensor(call, "indices")?);
+        let (shape, places) = (denoter.shape(data)?, denoter.shape(indices)?);
+        let ([Axis::Dim(extent), ..], [Axis::Dim(count), Axis::Dim(Dim::Int(1))]) =
+            (shape.as_slice(), places.as_slice())
+        else {
+            return unknown("indices of other axes than the first");
+        };
+        if denoter.dtype(indices)? != DType::I64
+            || *call.arg("reduction") != Arg::Str("update".into())
+        {
+            return unknown("updates that are combined, or places that may wrap");
+        }
+        let row = (denoter.fresh("k"), count.clone());
+        denoter.facts.push();
+        assume_index(&row, &mut *denoter.facts);
+        let found = Self::from_first(denoter, indices, &row, extent);
+        denoter.facts.pop();
+        found
+    }
+
+    fn from_first(
+        denoter: &mut Denoter,
+        indices: &Node,
+        (k, count): &Binder,
+        extent: &Dim,
+    ) -> Known<Self> {
+        let row = Dim::Var(k.clone());
+        let index = denoter.element(indices, &[row.clone(), Dim::Int(0)])?;
+        let Some(start) = Ranged::of(denoter, &index) else {
+            return unknown("rows that are not known to be in order");
+        };
+        if !start.is_within(denoter, extent) {
+            return unknown("rows that may be out of range");
+        }
+        let first = denoter.facts.simplify(&sub(start.offset.clone(), row));
+        if mentions(&first, &|name| name == k) || !start.is_free_of(k) {
+            return unknown("rows that are not one after the other");
+        }
+        Ok(Self { start, first, count: count.clone() })
+    }
+}
+
+/// The updates from the first row on, and the data before and after them.
+fn rows(denoter: &mut Denoter, call: &Call, at: &[Dim]) -> Known<Term> {
+    let Rows { start, first, count } = Rows::of(denoter, call)?;
+    let (data, updates) = (tensor(call, "data")?, tensor(call, "updates")?);
+    let own = denoter.element(data, at)?;
+    start.looked_up(denoter, first, &mut |denoter, first| {
+        let mut index = at.to_vec();
+        index[0] = sub(at[0].clone(), first.clone());
+        let is_before = Claim::new(at[0].clone(), Relation::Less, first.clone());
+        let is_within = Claim::new(at[0].clone(), Relation::Less, add(first, count.clone()));
+        denoter.facts.push();
+        denoter.facts.assume(is_before.opposite());
+        denoter.facts.assume(is_within.clone());
+        let written = denoter.element(updates, &index);
+        denoter.facts.pop();
+        let written = written?;
+        let after = Term::choose(is_within, written, own.clone());
+        Ok(Term::choose(is_before, own.clone(), after))
+    })
 }
 
 /// A call of `scatter_elements`: the axis, the extents of the data, and how many updates there are along the axis.
