@@ -222,6 +222,12 @@ impl Bound {
                     self.same.extend(known.into_iter().zip(own.iter().cloned()));
                     left = rest;
                 }
+                Entry::Unpadded(group) => {
+                    let Some(rank) = self.groups.get(group).map(Vec::len) else { return false };
+                    let Some((own, rest)) = left.split_at_checked(2 * rank) else { return false };
+                    self.same.extend(own.iter().map(|width| (Dim::Int(0), width.clone())));
+                    left = rest;
+                }
                 Entry::Span(..) => return false,
             }
         }
@@ -307,6 +313,10 @@ impl Bound {
                     match entry {
                         Entry::One(dim) => dims.push(self.value(dim)?),
                         Entry::Dims(group) => dims.extend(self.groups.get(group)?.iter().cloned()),
+                        Entry::Unpadded(group) => {
+                            let rank = self.groups.get(group)?.len();
+                            dims.extend(vec![Dim::Int(0); 2 * rank]);
+                        }
                         Entry::Span(first, group) => {
                             let first = self.value(first)?.as_int()?;
                             let rank = i64::try_from(self.groups.get(group)?.len()).ok()?;

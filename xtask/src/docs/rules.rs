@@ -20,9 +20,11 @@ def transpose_of_matmul(a: Tensor(("*s", "m", "k"), "number"), b: Tensor(("*s", 
 - `left` is replaced by `right`; with `direction="both"` also the other way. `where = [n >= 1]` lists
   conditions on dims (comparisons and `divides(a, b)`), `mutant = …` is a false right side. Any other name is an
   abbreviation of its expression.
-- A dtype is one of them, or a class that ranges over several: `float`, `int`, `uint`, `number`, `bool`, `any`. The same class is
-  the same dtype; `any.a` and `any.b` may differ. `eps: Float` is a float attribute.
-- `len(s)` is the number of axes in `*s`, `span(p, s)` are its axes, the first of which is `p`.
+- A dtype is one of them, or a class that ranges over several: `float`, `int`, `uint` (unsigned), `number`, `bool`, `any`. The
+  same class is the same dtype; `any.a` and `any.b` may differ. `eps: Float` is a float attribute.
+- `len(s)` is the number of axes in `*s`, `span(p, s)` are its axes, the first of which is `p`. `unpadded(s)` are the
+  widths of a `pad` that leaves them as they are.
+- A name in an attribute of `left`, such as `arange(n)`, is a dim too; it may be negative unless a condition says otherwise.
 - *exact*: equal bit for bit, with all NaNs equal. *approximate*: equal over the real numbers, and undefined for the
   same inputs. Floats are rounded elsewhere, and may overflow where the other side does not.
 
@@ -39,7 +41,8 @@ def transpose_of_matmul(a: Tensor(("*s", "m", "k"), "number"), b: Tensor(("*s", 
 
 A group of axes is one index in a proof: every operator treats it as a whole, and finds its axes by those before
 them. Such a proof holds for any number of axes. The meanings of operators (`proofs/theorems/src/denotation/meanings/`) and the
-laws of elements (`functions.rs`, `reals.rs`) are trusted. Tests compare them with deduction and the interpreter: every
+laws of elements (`functions.rs`, `laws.rs`, `order.rs`, `reals.rs`) are trusted. A law on the sign of integers holds of
+operands of the class `uint` only. Tests compare them with deduction and the interpreter: every
 rule at sizes 0, 1, 2, 3 and 5, with infinities, NaN and zeros. No false mutant of a rule, and none of the plausible false
 rules in `proofs/theorems/rules/refused.rx`, may have a proof. That the dims of a right side fit i64 is not part of a proof. A rule
 that drops an operand of its left side applies only where computing that operand cannot trap.

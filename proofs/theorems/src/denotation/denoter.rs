@@ -141,7 +141,7 @@ impl Denoter<'_> {
                             unknown(format!("the axes of `{group}` do not begin at {first}"))
                         }
                     }
-                    Entry::Dims(_) => unknown("dims where axes are expected"),
+                    Entry::Dims(_) | Entry::Unpadded(_) => unknown("dims where axes are expected"),
                 })
                 .collect(),
             _ => unknown("expected axes"),
@@ -156,7 +156,9 @@ impl Denoter<'_> {
             .map(|entry| match entry {
                 Entry::One(dim) => Ok(Axis::Dim(dim.clone())),
                 Entry::Dims(group) => Ok(Axis::Group(group.clone())),
-                Entry::Span(..) => unknown("axes where dims are expected"),
+                Entry::Span(..) | Entry::Unpadded(_) => {
+                    unknown("axes or widths where dims are expected")
+                }
             })
             .collect()
     }

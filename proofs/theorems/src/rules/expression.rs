@@ -246,6 +246,16 @@ fn entry(item: &Expr) -> Read<Entry> {
         return Ok(Entry::Dims(group));
     }
     if let ExprKind::Call { callee, arguments } = &item.kind
+        && matches!(&callee.kind, ExprKind::Name(name) if name == "unpadded")
+    {
+        return match arguments.as_slice() {
+            [Argument { value: Expr { kind: ExprKind::Name(group), .. }, .. }] => {
+                Ok(Entry::Unpadded(group.clone()))
+            }
+            _ => Err((item.span, "expected `unpadded(s)`".to_owned())),
+        };
+    }
+    if let ExprKind::Call { callee, arguments } = &item.kind
         && matches!(&callee.kind, ExprKind::Name(name) if name == "span")
     {
         return match arguments.as_slice() {

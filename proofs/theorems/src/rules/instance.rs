@@ -86,6 +86,10 @@ impl Expand<'_> {
         match entry {
             Entry::One(dim) => vec![Entry::One(dim.substitute(&self.lengths))],
             Entry::Dims(group) => self.group(group).into_iter().map(Entry::One).collect(),
+            Entry::Unpadded(group) => {
+                let widths = [Entry::One(Dim::Int(0)), Entry::One(Dim::Int(0))];
+                self.group(group).iter().flat_map(|_| widths.clone()).collect()
+            }
             Entry::Span(at, group) => {
                 let first = at.substitute(&self.lengths);
                 let rank = self.ranks.get(group).copied().unwrap_or(1);
@@ -178,7 +182,7 @@ pub(crate) fn known(arg: &Arg, kind: ParamKind, types: &Types) -> Known {
                 .iter()
                 .filter_map(|entry| match entry {
                     Entry::One(dim) => Some(Known::Dim(dim.clone())),
-                    Entry::Dims(_) | Entry::Span(..) => None,
+                    Entry::Dims(_) | Entry::Span(..) | Entry::Unpadded(_) => None,
                 })
                 .collect(),
         ),

@@ -147,6 +147,8 @@ pub enum Entry {
     Dims(Name),
     /// `span(p, s)`: the axes of a group, the first of which is `p`.
     Span(Dim, Name),
+    /// `unpadded(s)`: a width of 0 before and after each axis of a group.
+    Unpadded(Name),
 }
 
 /// The variable that stands for the number of axes of a group.
@@ -374,7 +376,9 @@ impl Node {
                                 Entry::One(dim) => {
                                     dim.visit_vars(&mut |name| _ = dims.insert(name.clone()));
                                 }
-                                Entry::Dims(group) | Entry::Span(_, group) => {
+                                Entry::Dims(group)
+                                | Entry::Span(_, group)
+                                | Entry::Unpadded(group) => {
                                     groups.insert(group.clone());
                                 }
                             }

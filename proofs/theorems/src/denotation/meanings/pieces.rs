@@ -392,25 +392,37 @@ fn tiled(denoter: &mut Denoter, call: &Call, at: &[Dim]) -> Known<Term> {
     denoter.element(x, &index)
 }
 
-/// The widths before and after each axis of a constant padding.
-fn widths(denoter: &mut Denoter, call: &Call) -> Known<(Vec<Axis>, Vec<Dim>)> {
+/// The widths before and after each axis of a constant padding; a group of axes has none.
+fn widths(denoter: &mut Denoter, call: &Call) -> Known<(Vec<Axis>, Vec<(Dim, Dim)>)> {
     let shape = denoter.shape(tensor(call, "data")?)?;
-    let widths = dims_of(call.arg("pad_width"))?;
-    let plain = shape.iter().all(|axis| matches!(axis, Axis::Dim(_)));
-    let constant = *call.arg("pad_mode") == Arg::Str("constant".into());
-    if plain && constant && widths.len() == 2 * shape.len() {
-        Ok((shape, widths))
-    } else {
-        unknown("a padding of this kind")
+    let other = || unknown("a padding of this kind");
+    let Arg::List(entries) = call.arg("pad_width") else { return other() };
+    let mut left = entries.as_slice();
+    let mut widths = Vec::with_capacity(shape.len());
+    for axis in &shape {
+        match (axis, left) {
+            (Axis::Group(own), [Entry::Unpadded(group), rest @ ..]) if own == group => {
+                widths.push((Dim::Int(0), Dim::Int(0)));
+                left = rest;
+            }
+            (Axis::Dim(_), [Entry::One(before), Entry::One(after), rest @ ..]) => {
+                widths.push((before.clone(), after.clone()));
+                left = rest;
+            }
+            _ => return other(),
+        }
     }
+    let constant = *call.arg("pad_mode") == Arg::Str("constant".into());
+    if constant && left.is_empty() { Ok((shape, widths)) } else { other() }
 }
 
 fn padded_shape(denoter: &mut Denoter, call: &Call) -> Known<Vec<Axis>> {
     let (shape, widths) = widths(denoter, call)?;
-    let pairs = shape.iter().zip(widths.chunks(2));
-    Ok(pairs
-        .map(|(axis, pair)| Axis::Dim(add(add(extent(axis), pair[0].clone()), pair[1].clone())))
-        .collect())
+    let padded = |(axis, (before, after)): (&Axis, &(Dim, Dim))| match axis {
+        Axis::Group(_) => axis.clone(),
+        Axis::Dim(dim) => Axis::Dim(add(add(dim.clone(), before.clone()), after.clone())),
+    };
+    Ok(shape.iter().zip(&widths).map(padded).collect())
 }
 
 fn padded(denoter: &mut Denoter, call: &Call, at: &[Dim]) -> Known<Term> {
@@ -418,15 +430,18 @@ fn padded(denoter: &mut Denoter, call: &Call, at: &[Dim]) -> Known<Term> {
     let x = tensor(call, "data")?;
     let Arg::Float(value) = call.arg("pad_value") else { return unknown("a value to pad with") };
     let fill = Term::Number(denoter.domain(x)?, *value);
-    let pairs = at.iter().zip(widths.chunks(2));
-    let index: Vec<Dim> = pairs.map(|(at, pair)| sub(at.clone(), pair[0].clone())).collect();
+    let pairs = at.iter().zip(&widths);
+    let index: Vec<Dim> = pairs.map(|(at, (before, _))| sub(at.clone(), before.clone())).collect();
     let mut term = denoter.element(x, &index)?;
-    for ((axis, pair), at) in shape.iter().zip(widths.chunks(2)).zip(at).rev() {
-        let end = add(pair[0].clone(), extent(axis));
+    for ((axis, (before, _)), at) in shape.iter().zip(&widths).zip(at).rev() {
+        if matches!(axis, Axis::Group(_)) {
+            continue;
+        }
+        let end = add(before.clone(), extent(axis));
         term = Term::choose(Claim::new(at.clone(), Relation::Less, end), term, fill.clone());
-        if pair[0] != Dim::Int(0) {
-            let before = Claim::new(at.clone(), Relation::Less, pair[0].clone());
-            term = Term::choose(before, fill.clone(), term);
+        if *before != Dim::Int(0) {
+            let is_before = Claim::new(at.clone(), Relation::Less, before.clone());
+            term = Term::choose(is_before, fill.clone(), term);
         }
     }
     Ok(term)
