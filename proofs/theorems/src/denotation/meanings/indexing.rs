@@ -68,13 +68,13 @@ fn take(denoter: &mut Denoter, call: &Call, at: &[Dim]) -> Known<Term> {
     let (shape, axis) = axis_of(denoter, call, "x")?;
     let indices = tensor(call, "indices")?;
     let width = denoter.shape(indices)?.len();
-    let index = without_casts(denoter.element(indices, &at[axis..axis + width])?);
+    let index = denoter.element(indices, &at[axis..axis + width])?;
     let place = |along: Dim| [&at[..axis], &[along], &at[axis + width..]].concat();
     if mode(call)? == Mode::Clip {
         let Axis::Dim(Dim::Int(count @ 1..=MOST_CLIPPED)) = &shape[axis] else {
             return unknown("an index that is clipped to many");
         };
-        return clipped(denoter, tensor(call, "x")?, &index, (*count, &place));
+        return clipped(denoter, tensor(call, "x")?, &without_casts(index), (*count, &place));
     }
     if denoter.dtype(indices)? == DType::I64
         && let Some(ranged) = inside(denoter, &index, &extent(&shape[axis]))
@@ -85,7 +85,8 @@ fn take(denoter: &mut Denoter, call: &Call, at: &[Dim]) -> Known<Term> {
     }
     let var = denoter.fresh("@");
     let body = denoter.element(tensor(call, "x")?, &place(Dim::Var(var.clone())))?;
-    Ok(Term::Lookup(Box::new(index), (var, extent(&shape[axis])), Box::new(body)))
+    let index = Box::new(without_casts(index));
+    Ok(Term::Lookup(index, (var, extent(&shape[axis])), Box::new(body)))
 }
 
 /// An index that is known to be one of an axis of this extent.
@@ -132,14 +133,17 @@ fn note(denoter: &mut Denoter, call: &Call, axis: &Axis, what: &str) -> Known<()
     let at: Vec<Dim> = over.iter().map(|(name, _)| Dim::Var(name.clone())).collect();
     denoter.facts.push();
     over.iter().for_each(|binder| assume_index(binder, &mut *denoter.facts));
-    let index = without_casts(denoter.element(indices, &at)?);
-    let is_inside =
-        denoter.dtype(indices)? == DType::I64 && inside(denoter, &index, &extent(axis)).is_some();
+    let index = denoter.element(indices, &at);
+    let is_wide = denoter.dtype(indices) == Ok(DType::I64);
+    let is_inside = index
+        .as_ref()
+        .is_ok_and(|index| is_wide && inside(denoter, index, &extent(axis)).is_some());
     denoter.facts.pop();
+    let index = index?;
     if is_inside {
         return Ok(());
     }
-    let terms = vec![index, Term::Extent(extent(axis))];
+    let terms = vec![without_casts(index), Term::Extent(extent(axis))];
     denoter.stops.push(Stops { what: what.to_owned(), over, terms });
     Ok(())
 }

@@ -145,7 +145,7 @@ impl Scatter {
     /// The place along the axis that is written: a negative index counts from the end.
     fn place(&self, denoter: &mut Denoter, call: &Call, at: &[Dim]) -> Known<Result<Dim, Term>> {
         let indices = tensor(call, "indices")?;
-        let index = without_casts(denoter.element(indices, at)?);
+        let index = denoter.element(indices, at)?;
         if denoter.dtype(indices)? == DType::I64
             && let Some(known) = as_index(denoter, &index)
             && denoter.at_most(0, known.clone())
@@ -153,7 +153,8 @@ impl Scatter {
             return Ok(Ok(known));
         }
         let extent = Term::Extent(extent(&self.shape[self.axis]));
-        Ok(Err(Term::apply(Domain::Ring, "from the end", vec![index, extent])))
+        let index = vec![without_casts(index), extent];
+        Ok(Err(Term::apply(Domain::Ring, "from the end", index)))
     }
 }
 
