@@ -392,8 +392,11 @@ fn tiled(denoter: &mut Denoter, call: &Call, at: &[Dim]) -> Known<Term> {
     denoter.element(x, &index)
 }
 
-/// The widths before and after each axis of a constant padding; a group of axes has none.
-fn widths(denoter: &mut Denoter, call: &Call) -> Known<(Vec<Axis>, Vec<(Dim, Dim)>)> {
+/// Before and after each axis.
+type Widths = Vec<(Dim, Dim)>;
+
+/// The widths of a constant padding beside the axes that it pads; a group of axes has none.
+fn widths(denoter: &mut Denoter, call: &Call) -> Known<(Vec<Axis>, Widths)> {
     let shape = denoter.shape(tensor(call, "data")?)?;
     let other = || unknown("a padding of this kind");
     let Arg::List(entries) = call.arg("pad_width") else { return other() };
