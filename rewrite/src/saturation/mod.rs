@@ -50,7 +50,7 @@ pub use walk::{Extraction, saturate_module};
 pub use witness::Witness;
 
 use relax_syntax::Name;
-use relax_theorems::rules::{FAMILIES, Rule};
+use relax_theorems::rules::{FAMILIES, PRODUCTS, Rule};
 use std::sync::Arc;
 
 /// What a saturation is asked for.
@@ -80,7 +80,7 @@ impl Options {
     /// maximum overflow, and a variance of squares cancels.
     #[must_use]
     pub fn of_builds() -> Self {
-        let families_of_reals = Some(vec![Name::new("matmul")]);
+        let families_of_reals = Some(vec![Name::new(PRODUCTS)]);
         let limits = Limits::OF_BUILDS;
         Self { families_of_reals, limits, explain: true, least_gain: 2, ..Self::default() }
     }

@@ -27,6 +27,9 @@ pub use proof::{Status, prove, prove_within};
 pub use rule::{Direction, Kind, Rule};
 pub use text::read_rules;
 
+/// The family of rules about products of matrices.
+pub const PRODUCTS: &str = "matmul";
+
 /// The text of every family, by name.
 pub static FAMILIES: &[(&str, &str)] = &[
     ("elementwise", include_str!("../../rules/elementwise.rx")),
@@ -37,7 +40,7 @@ pub static FAMILIES: &[(&str, &str)] = &[
     ("movement", include_str!("../../rules/movement.rx")),
     ("lift", include_str!("../../rules/lift.rx")),
     ("pieces", include_str!("../../rules/pieces.rx")),
-    ("matmul", include_str!("../../rules/matmul.rx")),
+    (PRODUCTS, include_str!("../../rules/matmul.rx")),
     ("reduction", include_str!("../../rules/reduction.rx")),
     ("normalization", include_str!("../../rules/normalization.rx")),
     ("indexing", include_str!("../../rules/indexing.rx")),
