@@ -97,6 +97,7 @@ impl Engine<'_> {
         let mut looked_at = alike(looked_at);
         let mut numbers = usual_numbers(&function.dims);
         costs.find_numbers(function, &mut numbers, &mut looked_at);
+        looked_at.retain(|at| names.iter().all(|name| fused.cost(name, &at.values).is_some()));
         // Who chooses compares dims before; of a kernel that is all, or nearly so, it takes a part.
         let choosing = (fusion.units.launch * LAUNCHES) as f64;
         let offer = |form: usize| {

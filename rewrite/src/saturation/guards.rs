@@ -92,7 +92,9 @@ pub(super) fn learn(found: &Compared, dims: &[DimVar], most: usize) -> Choices {
             }
         }
         let Some((cost, choice)) = found else { break };
-        if now - cost < worth * all {
+        // Costs that are not known have no difference.
+        let gain = now - cost;
+        if gain.is_nan() || gain < worth * all {
             break;
         }
         left.retain(|&at| !holds(&choice.guard, &samples[at].values));
@@ -152,4 +154,35 @@ fn guards(dims: &[DimVar], numbers: &Numbers, offers: &[Offer]) -> Vec<Guard> {
         guards.extend(with);
     }
     guards
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use relax_syntax::span::Span;
+
+    /// Two forms at two sizes of one dim.
+    fn chosen(costs: [[f64; 2]; 2]) -> Choices {
+        let values = |size| Values::from([(Name::new("n"), size)]);
+        let (name, in_signature, span) = (Name::new("n"), true, Span::default());
+        let dims =
+            [DimVar { name, in_signature, lower: None, upper: None, multiple_of: None, span }];
+        let offers = costs.map(|costs| Offer { costs: costs.to_vec(), requires: Guard::new() });
+        let found = Compared {
+            candidates: Vec::new(),
+            samples: Vec::new(),
+            looked_at: alike(vec![values(8), values(1024)]),
+            offers: offers.to_vec(),
+            numbers: usual_numbers(&dims),
+            without: None,
+            worth: 0.1,
+        };
+        learn(&found, &dims, 4)
+    }
+
+    #[test]
+    fn costs_that_are_not_known_choose_nothing() {
+        assert_eq!(chosen([[1.0, 3.0], [3.0, 1.0]]).guarded.len(), 1);
+        assert!(chosen([[f64::INFINITY; 2]; 2]).guarded.is_empty());
+    }
 }
