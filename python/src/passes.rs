@@ -185,7 +185,7 @@ pub(crate) struct Rules {
 impl Rules {
     /// Whether none shall be used.
     pub(crate) fn are_none(&self) -> bool {
-        matches!(self.items.as_deref(), Some([only]) if only == "none")
+        matches!(self.items.as_deref(), Some([only]) if only == own_rules::NONE)
     }
 
     /// With the names of the rules that are not proved.

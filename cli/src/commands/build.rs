@@ -109,8 +109,9 @@ fn rules(args: &BuildArgs, module: &Module, terminal: &mut Terminal) -> Result<R
 struct Made {
     image: Image,
     fallbacks: usize,
-    /// What rules did, for tools; null where no rules were asked for.
+    /// What rules did, for tools; null where none were used.
     rewrites: Value,
+    /// Whether they changed something.
     is_rewritten: bool,
 }
 

@@ -11,7 +11,7 @@ use relax_theorems::rules::{Rule, Verdict};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-pub(super) use own_rules::{counterexample, is_file, said};
+pub(super) use own_rules::{NONE, counterexample, is_file, said};
 
 fn failure(error: RuleError) -> Failure {
     match error {

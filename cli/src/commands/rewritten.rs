@@ -27,9 +27,6 @@ pub(super) struct Rules {
     by_default: bool,
 }
 
-/// What `--rules` is given for none at all.
-const NONE: &str = "none";
-
 impl Rules {
     /// Reads and proves them. With exact numerics a rule of a file must keep every bit. Where nothing is said, all families are used
     /// within the limits of builds, as long as calls of the module are operators.
@@ -39,7 +36,7 @@ impl Rules {
         terminal: &mut Terminal,
     ) -> Result<Self, Failure> {
         let rules = match args.rules.as_deref() {
-            Some(NONE) => Self::default(),
+            Some(own_rules::NONE) => Self::default(),
             Some(list) => Self::listed(list, args.unproved, numerics, terminal)?,
             None => {
                 let options = Target::default().rewriting(module).rules;

@@ -118,25 +118,20 @@ pub(super) fn keep_dearer(
     }
     let before = costs(module, &samples, fusion, facts);
     let after = costs(rewritten, &samples, fusion, facts);
-    let mut unknown: Vec<Name> = Vec::new();
+    let mut taken_back: BTreeSet<&Name> = BTreeSet::new();
     for name in samples.keys() {
-        let (Some(old), Some(new)) = (before.get(name), after.get(name)) else {
-            // Nothing says that it is cheaper.
-            unknown.push(name.clone());
-            take_back(module, rewritten, name);
-            continue;
-        };
-        let Some((new, old)) = new.iter().zip(old).find(|(new, old)| !new.is_at_most(old)) else {
-            continue;
-        };
-        report.kept.push(Kept { name: name.clone(), before: *old, after: *new });
+        // Of what is not known nothing says that it is cheaper.
+        if let (Some(old), Some(new)) = (before.get(name), after.get(name)) {
+            let mut dearer = new.iter().zip(old).filter(|(new, old)| !new.is_at_most(old));
+            let Some((new, old)) = dearer.next() else { continue };
+            report.kept.push(Kept { name: name.clone(), before: *old, after: *new });
+        }
         take_back(module, rewritten, name);
+        taken_back.insert(name);
     }
-    let is_kept =
-        |name: &Name| unknown.contains(name) || report.kept.iter().any(|kept| kept.name == *name);
     let (kept, functions) = std::mem::take(&mut report.functions)
         .into_iter()
-        .partition::<Vec<_>, _>(|function| is_kept(&function.name));
+        .partition::<Vec<_>, _>(|function| taken_back.contains(&function.name));
     report.functions = functions;
     report.rewritten -= kept.iter().map(|function| function.regions.len()).sum::<usize>();
 }

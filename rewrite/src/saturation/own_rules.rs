@@ -8,6 +8,9 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
+/// What a pipeline is given for no rules at all, in the place of a list.
+pub const NONE: &str = "none";
+
 /// Whether an item of a list of rules names a file, and not a rule or a family.
 #[must_use]
 pub fn is_file(item: &str) -> bool {
