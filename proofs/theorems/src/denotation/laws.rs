@@ -33,12 +33,8 @@ impl Normalizer<'_> {
                 self.literal(value).map(Some)
             }
             (Domain::Ring, [a, b]) if self.is_remainder(a, b, name) => Ok(Some(a.clone())),
-            (Domain::Ring, [a, b]) if name == FLOOR_MOD && self.beside_divisor(a, b)?.is_some() => {
-                let rest = self.beside_divisor(a, b)?.unwrap_or_default();
-                self.function(Domain::Ring, FLOOR_MOD, vec![rest, b.clone()]).map(Some)
-            }
-            (Domain::Ring, [a, b]) if exponent_of(b).is_some() => {
-                self.by_power_of_two(name, a, exponent_of(b).unwrap_or(0))
+            (Domain::Ring, [a, b]) if matches!(name, FLOOR_DIVIDE | FLOOR_MOD) => {
+                self.by_number(name, a, b)
             }
             (_, [a, b]) if name == "multiply" && a == b => self.square_of_magnitude(domain, a),
             (Domain::Bits, [a, b]) if name == "power" => self.bits_power(a, b),
@@ -75,13 +71,20 @@ impl Normalizer<'_> {
         Ok(fits.then_some(rest))
     }
 
-    /// The floor of a quotient by a power of two is a shift that keeps the sign, and its remainder the lowest bits.
-    fn by_power_of_two(&mut self, name: &str, a: &Poly, exponent: u32) -> Known<Option<Poly>> {
+    /// The floor of a quotient by a power of two is a shift that keeps the sign, and its remainder the lowest bits. A divisor that is
+    /// added before leaves the remainder as it is.
+    fn by_number(&mut self, name: &str, a: &Poly, divisor: &Poly) -> Known<Option<Poly>> {
+        if name == FLOOR_MOD
+            && let Some(rest) = self.beside_divisor(a, divisor)?
+        {
+            return self.function(Domain::Ring, FLOOR_MOD, vec![rest, divisor.clone()]).map(Some);
+        }
+        let Some(exponent) = exponent_of(divisor) else { return Ok(None) };
         let number = |value: i128| Poly::number(Ratio::int(value));
-        let (name, other) = match name {
-            FLOOR_DIVIDE => (RIGHT_SHIFT, number(i128::from(exponent))),
-            FLOOR_MOD => (BITWISE_AND, number((1 << exponent) - 1)),
-            _ => return Ok(None),
+        let (name, other) = if name == FLOOR_DIVIDE {
+            (RIGHT_SHIFT, number(i128::from(exponent)))
+        } else {
+            (BITWISE_AND, number((1 << exponent) - 1))
         };
         self.function(Domain::Ring, name, vec![a.clone(), other]).map(Some)
     }

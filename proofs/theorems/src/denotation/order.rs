@@ -9,7 +9,7 @@ use super::term::{Domain, Known};
 use crate::denotation::names::{ABS, EXP, LESS, LOGICAL_AND, MAXIMUM, MINIMUM, MULTIPLY};
 
 /// Integers from 0 to this one are the same in every dtype.
-const LARGEST_OF_ALL: i128 = 127;
+pub(super) const LARGEST_OF_ALL: i64 = 127;
 
 impl Normalizer<'_> {
     /// A comparison or an extreme of two normal forms by a law of order.
@@ -124,5 +124,5 @@ impl Normalizer<'_> {
 }
 
 fn is_small(number: Ratio) -> bool {
-    number.as_int().is_some_and(|value| (0..=LARGEST_OF_ALL).contains(&value))
+    number.as_int().is_some_and(|value| (0..=i128::from(LARGEST_OF_ALL)).contains(&value))
 }

@@ -4,6 +4,7 @@ use super::indices::{applied, as_index};
 use super::{Meaning, like_first, meaning, shape_of_first, type_argument};
 use crate::denotation::denoter::{Denoter, Stops, tensor};
 use crate::denotation::names::{ADD, MAXIMUM, MINIMUM, MULTIPLY};
+use crate::denotation::order::LARGEST_OF_ALL;
 use crate::denotation::term::{Domain, Known, Term, Test, domain_of, unknown};
 use crate::rules::rule::{Arg, Axis, Call, Node};
 use relax_semantics::ops::{self, Defined, Layout};
@@ -230,6 +231,3 @@ fn never_stops(denoter: &mut Denoter, call: &Call, terms: &[Term]) -> Known<bool
     let divisor = if is_divisor { as_index(denoter, term) } else { None };
     Ok(divisor.is_some_and(|divisor| denoter.at_most(1, divisor)))
 }
-
-/// Integers from 0 to this one are the same in every dtype.
-const LARGEST_OF_ALL: i64 = 127;

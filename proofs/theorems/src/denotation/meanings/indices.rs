@@ -135,12 +135,13 @@ fn with_known(denoter: &mut Denoter, term: &Term, extreme: &str) -> Option<(Term
 /// An operator on two i64 elements that are both known so.
 pub(super) fn applied(denoter: &mut Denoter, name: &str, terms: &[Term]) -> Option<Term> {
     let [a, b] = terms else { return None };
+    let relation = relation_of(name);
     let is_division = matches!(name, FLOOR_DIVIDE | FLOOR_MOD | MOD | DIVIDE);
-    if !is_division && relation_of(name).is_none() {
+    if !is_division && relation.is_none() {
         return None;
     }
     let (a, b) = (as_index(denoter, a)?, as_index(denoter, b)?);
-    if let Some((relation, is_swapped)) = relation_of(name) {
+    if let Some((relation, is_swapped)) = relation {
         let (a, b) = if is_swapped { (b, a) } else { (a, b) };
         let truth = |value| Term::Number(Domain::Bits, value);
         return Some(Term::choose(Claim::new(a, relation, b), truth(1.0), truth(0.0)));
