@@ -5,11 +5,12 @@
 //! value does not, as `a * b` in `a * b * c` for `c = 0`. [`Reached`] decides that no step can overflow, from tensors that
 //! exist, dims that were evaluated on the way, and declared upper bounds.
 
-use crate::dims::{
-    MOST, atom_dims, bounds_with, evaluates_when_it_fits, is_atomic, is_positive, most,
-};
+use crate::dims::atom_dims;
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
+use relax_syntax::dim::evaluation::{
+    MOST, bounds_with, evaluates_when_it_fits, is_atomic, is_positive, most,
+};
 use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::facts::{Answer, Claim, Facts, Relation};
 use relax_syntax::ir::{Atom, Expr, Function};

@@ -1,9 +1,9 @@
 //! Calls of tensor programs, as the passes read them.
 
-use crate::dims::is_atomic;
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
 use relax_syntax::dim::Dim;
+use relax_syntax::dim::evaluation::is_atomic;
 use relax_syntax::ir::{Atom, Callee, Expr};
 use std::sync::Arc;
 

@@ -3,6 +3,8 @@
 //! A [`Dim`] is a tree as a person wrote it. Its canonical form is the business of the crate that
 //! decides facts on dims; here are only evaluation, substitution and the text.
 
+pub mod evaluation;
+
 use crate::Name;
 use crate::annotation::OWN;
 use std::collections::BTreeMap;

@@ -1,13 +1,14 @@
 //! The tape of a backward computation: bindings in order, each with the annotation that is deduced of it.
 
-use crate::dims::{evaluates_when_it_fits, same_dims};
+use crate::dims::same_dims;
 use crate::names::Names;
 use crate::passes::fold_constant::constant_of;
-use crate::trap_free::{deduced, operand};
 use relax_semantics::ops::lookup;
+use relax_semantics::ops::traps::calls::{deduced, operand};
 use relax_semantics::tensor::{Number, Tensor};
 use relax_syntax::Name;
 use relax_syntax::annotation::{Annotation, Extents, TensorType};
+use relax_syntax::dim::evaluation::evaluates_when_it_fits;
 use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::dtype::{Class, DType};
 use relax_syntax::facts::{Answer, Facts};

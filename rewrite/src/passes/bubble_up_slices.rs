@@ -11,7 +11,6 @@ mod operands;
 
 use super::map_functions;
 use crate::blocks::for_each_dataflow;
-use crate::dims::evaluates_to_a_place;
 use crate::in_place::updated_in_place;
 use crate::names::Names;
 use crate::pass::{Exactness, Pass, PassContext};
@@ -22,6 +21,7 @@ use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
 use relax_syntax::diagnostic::Diagnostic;
 use relax_syntax::dim::Dim;
+use relax_syntax::dim::evaluation::evaluates_to_a_place;
 use relax_syntax::ir::{
     Atom, Binding, Block, BlockKind, Callee, Expr, Function, Module, VarId, VarInfo,
 };

@@ -7,13 +7,14 @@
 
 use super::map_functions;
 use crate::blocks::tidy;
-use crate::dims::{evaluates_when_it_fits, say_the_same};
+use crate::dims::say_the_same;
 use crate::in_place::{UpdatedInPlace, mentions};
 use crate::pass::{Exactness, Pass, PassContext};
 use crate::substitute::{Check, Resolved, resolve_casts};
 use relax_semantics::check::Phase;
 use relax_syntax::annotation::Annotation;
 use relax_syntax::diagnostic::Diagnostic;
+use relax_syntax::dim::evaluation::evaluates_when_it_fits;
 use relax_syntax::ir::{
     Atom, Binding, Block, BlockKind, Body, Callee, Expr, Function, Module, VarId,
 };

@@ -2,12 +2,12 @@
 //! The check of the module has asked the prover, at the place of the cast, with what holds there.
 
 use super::map_functions;
-use crate::dims::evaluates_when_it_fits;
 use crate::pass::{Exactness, Pass, PassContext};
 use crate::substitute::{Check, Resolved, resolve_casts};
 use relax_semantics::check::{Cast, Phase, check};
 use relax_syntax::Name;
 use relax_syntax::diagnostic::{Diagnostic, Severity};
+use relax_syntax::dim::evaluation::evaluates_when_it_fits;
 use relax_syntax::ir::{Function, Module, VarId};
 use std::collections::{BTreeMap, BTreeSet};
 

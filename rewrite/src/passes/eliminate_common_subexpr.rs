@@ -5,7 +5,7 @@
 
 use super::map_functions;
 use crate::blocks::export_used;
-use crate::dims::{atom_dims, evaluates_when_it_fits, say_the_same};
+use crate::dims::{atom_dims, say_the_same};
 use crate::in_place::{mentions, updated_in_place};
 use crate::pass::{Exactness, Pass, PassContext};
 use crate::substitute::map_dims;
@@ -14,6 +14,7 @@ use relax_semantics::ops::{Effect, Family, lookup};
 use relax_syntax::Name;
 use relax_syntax::diagnostic::Diagnostic;
 use relax_syntax::dim::Dim;
+use relax_syntax::dim::evaluation::evaluates_when_it_fits;
 use relax_syntax::ir::{Atom, Binding, Body, Callee, Expr, Function, Module, VarId};
 use relax_syntax::resolve::expr_uses;
 use std::collections::{BTreeMap, BTreeSet};

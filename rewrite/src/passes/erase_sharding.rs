@@ -5,8 +5,8 @@
 //! it is: annotations of the parts of a program agree on layouts or none has one.
 
 use crate::pass::{Exactness, Pass, PassContext};
-use crate::trap_free::operand;
 use relax_semantics::check::Phase;
+use relax_semantics::ops::traps::calls::operand;
 use relax_semantics::ops::{Operator, lookup, passed};
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;

@@ -6,18 +6,19 @@
 
 use super::map_functions;
 use crate::blocks::with_bindings_before;
-use crate::dims::{always_evaluates, assume_declared};
+use crate::dims::assume_declared;
 use crate::fallback::{Fallback, Reason};
 use crate::names::{Defined, Names};
 use crate::pass::{Exactness, Pass, PassContext};
-use crate::trap_free::{deduced, operand};
 use relax_semantics::check::Phase;
 use relax_semantics::library::{Step, function as library_function};
+use relax_semantics::ops::traps::calls::{deduced, operand};
 use relax_semantics::ops::{Operator, lookup, passed};
 use relax_syntax::Name;
 use relax_syntax::annotation::{Annotation, Extents, TensorType};
 use relax_syntax::diagnostic::Diagnostic;
 use relax_syntax::dim::Dim;
+use relax_syntax::dim::evaluation::always_evaluates;
 use relax_syntax::dtype::DType;
 use relax_syntax::facts::{Answer, Facts};
 use relax_syntax::ir::{Atom, Binding, Body, Callee, Expr, Module, VarId, VarInfo};

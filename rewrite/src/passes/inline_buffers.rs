@@ -13,7 +13,6 @@
 mod producer;
 mod readers;
 
-use crate::dims::always_evaluates;
 use crate::maybe_uninit::maybe_uninitialized;
 use crate::pass::{Exactness, Pass, PassContext};
 use crate::tir_call::TirCall;
@@ -23,6 +22,7 @@ use relax_semantics::check::Phase;
 use relax_syntax::Name;
 use relax_syntax::diagnostic::Diagnostic;
 use relax_syntax::dim::Dim;
+use relax_syntax::dim::evaluation::always_evaluates;
 use relax_syntax::facts::Facts;
 use relax_syntax::ir::tensor::{BufferId, Stmt, StmtKind};
 use relax_syntax::ir::{

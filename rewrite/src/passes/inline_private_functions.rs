@@ -8,7 +8,7 @@
 use super::fuse_ops::PRIMITIVE;
 use super::map_functions;
 use crate::blocks::tidy;
-use crate::dims::{evaluates_when_it_fits, match_dims};
+use crate::dims::match_dims;
 use crate::in_place::updated_in_place;
 use crate::names::Names;
 use crate::pass::{Exactness, Pass, PassContext};
@@ -20,6 +20,7 @@ use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
 use relax_syntax::diagnostic::Diagnostic;
 use relax_syntax::dim::Dim;
+use relax_syntax::dim::evaluation::evaluates_when_it_fits;
 use relax_syntax::ir::{
     Atom, AttrValue, Binding, Block, BlockKind, Body, Callee, DimVar, Expr, Function, Module,
     Renaming, VarId, VarInfo, attr, rename_body,

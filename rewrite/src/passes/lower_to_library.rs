@@ -7,7 +7,6 @@
 //! not stop with the operator's trap.
 
 use crate::blocks::{for_each_block, take_out};
-use crate::dims::evaluates_when_it_fits;
 use crate::matching::find::{Around, Match, find};
 use crate::matching::registry::registry;
 use crate::matching::text::Rule;
@@ -19,6 +18,7 @@ use relax_semantics::tir::ranges::assume_declared;
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
 use relax_syntax::diagnostic::Diagnostic;
+use relax_syntax::dim::evaluation::evaluates_when_it_fits;
 use relax_syntax::ir::{Atom, Block, Callee, Expr, Module};
 use std::collections::BTreeSet;
 use std::sync::Arc;

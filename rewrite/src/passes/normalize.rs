@@ -7,7 +7,6 @@
 
 use super::map_functions;
 use crate::blocks::with_bindings_before;
-use crate::dims::evaluates_when_it_fits;
 use crate::in_place::dps_arguments;
 use crate::names::{Defined, Names};
 use crate::pass::{Exactness, Pass, PassContext};
@@ -17,6 +16,7 @@ use relax_syntax::Name;
 use relax_syntax::annotation::{Annotation, Extents, TensorType};
 use relax_syntax::diagnostic::Diagnostic;
 use relax_syntax::dim::Dim;
+use relax_syntax::dim::evaluation::evaluates_when_it_fits;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::{Atom, Binding, Body, Callee, Expr, Function, Module, VarId, VarInfo};
 use std::collections::BTreeSet;

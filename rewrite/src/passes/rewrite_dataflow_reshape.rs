@@ -6,7 +6,7 @@
 
 use super::map_functions;
 use crate::blocks::for_each_dataflow;
-use crate::dims::{always_evaluates, assume_declared};
+use crate::dims::assume_declared;
 use crate::maybe_uninit::maybe_uninitialized;
 use crate::pass::{Exactness, Pass, PassContext};
 use crate::tir_call::TirCall;
@@ -16,6 +16,7 @@ use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
 use relax_syntax::diagnostic::Diagnostic;
 use relax_syntax::dim::Dim;
+use relax_syntax::dim::evaluation::always_evaluates;
 use relax_syntax::facts::{Answer, Facts};
 use relax_syntax::ir::{Atom, Binding, Definition, Module, VarId};
 use relax_tir::kernel_kind::only_reshapes;

@@ -9,7 +9,6 @@
 mod rest;
 
 use crate::blocks::for_each_block;
-use crate::dims::always_evaluates;
 use crate::matching::find::conditions_hold;
 use crate::matching::registry::registry;
 use crate::matching::text::{Node, Rule};
@@ -25,6 +24,7 @@ use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
 use relax_syntax::diagnostic::Diagnostic;
 use relax_syntax::dim::Dim;
+use relax_syntax::dim::evaluation::always_evaluates;
 use relax_syntax::facts::Facts;
 use relax_syntax::ir::{
     Atom, Binding, Block, Callee, Definition, Expr, Function, Module, TensorProgram, VarId, VarInfo,

@@ -6,12 +6,12 @@ use super::graph::Graph;
 use super::matching::{Found, operands};
 use super::questions::arguments;
 use super::term::{Attr, Head, Scalar, Term};
-use crate::dims::always_evaluates;
-use crate::trap_free::is_removable_call;
 use egg::Id;
 use relax_semantics::ops::Operator;
+use relax_semantics::ops::traps::calls::is_removable_call;
 use relax_syntax::annotation::Annotation;
 use relax_syntax::dim::Dim;
+use relax_syntax::dim::evaluation::always_evaluates;
 use relax_theorems::rules::rule::{Call, Node};
 
 /// A side to be, operands before what is made of them.

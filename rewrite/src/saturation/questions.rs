@@ -3,7 +3,7 @@
 
 use super::term::Attr;
 use crate::guarded::Guard;
-use crate::trap_free::inferred;
+use relax_semantics::ops::traps::calls::inferred;
 use relax_semantics::ops::{Kind as ParamKind, Known, Operand, Operator};
 use relax_syntax::Name;
 use relax_syntax::annotation::{Annotation, Extents};

@@ -40,7 +40,7 @@ mod random;
 mod reduction;
 mod shapes;
 mod ternary;
-mod traps;
+pub mod traps;
 mod unary;
 
 pub use apply::{apply, check_constraints, described_call};

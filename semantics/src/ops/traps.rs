@@ -4,6 +4,8 @@
 //! trap, and a validator must show that two programs trap on the same inputs. `infer` decides
 //! the constraints on annotations and dims, before the run or by obligations; what remains is [`Traps`].
 
+pub mod calls;
+
 use super::{Known, Operand, Operator};
 use relax_syntax::annotation::Annotation;
 use relax_syntax::dim::Dim;

@@ -1,12 +1,12 @@
 //! Which calls of tensor programs never stop the program: they may change places with calls that do.
 
 use super::Programs;
-use crate::dims::always_evaluates;
 use crate::tir_call::TirCall;
 use crate::trap_free::TrapAnalysis;
 use relax_semantics::check::Checked;
 use relax_syntax::Name;
 use relax_syntax::dim::Dim;
+use relax_syntax::dim::evaluation::always_evaluates;
 use relax_syntax::facts::Facts;
 use relax_syntax::ir::{Atom, Binding, Function, VarId};
 use relax_tir::analysis::traps::TrapFree;

@@ -6,13 +6,13 @@
 //! its inputs: what it writes there is lost when it is called, and would be seen by the next.
 
 use super::stage::{Stage, Tables, is_computable};
-use crate::dims::always_evaluates;
 use crate::tir_call::TirCall;
 use relax_semantics::tir::ranges::{assume_declared, is_proved};
 use relax_semantics::tir::walk::visit_statements;
 use relax_syntax::Name;
 use relax_syntax::annotation::{Annotation, Extents};
 use relax_syntax::dim::Dim;
+use relax_syntax::dim::evaluation::always_evaluates;
 use relax_syntax::facts::{Claim, Facts, Relation};
 use relax_syntax::ir::tensor::{BufferId, BufferInfo, Param, Scope, Stmt, StmtKind, TExpr};
 use relax_syntax::ir::{Atom, Binding, DimVar, Function, Module, TensorProgram, VarId};

@@ -3,8 +3,8 @@
 
 use super::results::Results;
 use super::{Call, Legalizer};
-use crate::trap_free::inferred;
 use relax_semantics::ops::programs::TensorSpec;
+use relax_semantics::ops::traps::calls::inferred;
 use relax_semantics::ops::{Kind, Operand, Operator};
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;

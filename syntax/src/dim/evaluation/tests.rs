@@ -1,8 +1,8 @@
 //! Dims whose evaluation is said to stay in i64, for values at both ends of what variables can be.
 
 use super::{MOST, evaluates_up_to};
-use relax_syntax::Name;
-use relax_syntax::dim::{Dim, DimOp};
+use crate::Name;
+use crate::dim::{Dim, DimOp};
 use std::collections::BTreeMap;
 
 const OPS: [DimOp; 8] = [
