@@ -53,11 +53,11 @@ pub fn lower(module: &Module, function: &Function, plan: &Plan, facts: &mut dyn 
         attrs: function.lambda.attrs.clone(),
         body: Some(body(function, &plan.results, &names, bindings)),
     };
-    let mut local =
-        Function { name: function.name.clone(), span: function.span, lambda, vars, dims };
-    overlap(&mut local);
+    let local = Function { name: function.name.clone(), span: function.span, lambda, vars, dims };
     let attrs = module.attrs.iter().filter(|(name, _)| *name == plan.axes.mesh).cloned().collect();
-    Module { attrs, definitions: vec![Definition::Graph(local)] }
+    let mut local = Module { attrs, definitions: vec![Definition::Graph(local)] };
+    overlap(&mut local, facts);
+    local
 }
 
 /// The dims that the first parameter of the local program tells beside the ranks.

@@ -7,40 +7,62 @@
 //! used, so that no more than one result lies in memory earlier than without this.
 
 use crate::branches::used_in;
-use relax_semantics::ops::{ASYNC, Effect, Family, Operator, Traps, is_of_ranks, lookup};
-use relax_syntax::ir::{Atom, Binding, BlockKind, Body, Callee, Expr, Function, VarId, renumber};
+use relax_semantics::check::{Phase, check};
+use relax_semantics::ops::traps::calls::never_stops;
+use relax_semantics::ops::{ASYNC, Family, Operator, is_of_ranks, lookup};
+use relax_syntax::annotation::Annotation;
+use relax_syntax::facts::Facts;
+use relax_syntax::ir::{
+    Atom, Binding, BlockKind, Body, Callee, Definition, Expr, Module, VarId, renumber,
+};
+use relax_theorems::placement::calls::assume_declared;
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
 
 /// Puts the bindings of a local program in an order in which collectives and computation overlap.
-pub(crate) fn overlap(function: &mut Function) {
-    let Some(body) = &mut function.lambda.body else { return };
-    overlap_body(body);
-    renumber(function);
+pub(crate) fn overlap(local: &mut Module, facts: &mut dyn Facts) {
+    let deduced = check(local, facts, Phase::Surface).annotations;
+    for definition in &mut local.definitions {
+        let Definition::Graph(function) = definition else { continue };
+        facts.push();
+        assume_declared(function, facts);
+        let mut stops = Stops { annotations: &deduced[&function.name], facts: &mut *facts };
+        if let Some(body) = &mut function.lambda.body {
+            overlap_body(body, &mut stops);
+        }
+        facts.pop();
+        renumber(function);
+    }
 }
 
-fn overlap_body(body: &mut Body) {
+/// What is known of the values of a local program, and of its dims whatever was checked before a binding.
+struct Stops<'a> {
+    annotations: &'a [Annotation],
+    facts: &'a mut dyn Facts,
+}
+
+fn overlap_body(body: &mut Body, stops: &mut Stops<'_>) {
     for block in &mut body.blocks {
         if block.kind != BlockKind::Plain {
             continue;
         }
         for binding in &mut block.bindings {
             if let Expr::If { then, otherwise, .. } = &mut binding.expr {
-                overlap_body(then);
-                overlap_body(otherwise);
+                overlap_body(then, stops);
+                overlap_body(otherwise, stops);
             }
         }
         let mut ordered = Vec::new();
         let mut run = Vec::new();
         for binding in mem::take(&mut block.bindings) {
-            if kind(&binding.expr) == Kind::Barrier {
-                ordered.extend(Schedule::of(mem::take(&mut run)));
+            if matches!(binding.expr, Expr::If { .. } | Expr::MatchCast(..)) {
+                ordered.extend(Schedule::of(mem::take(&mut run), stops));
                 ordered.push(binding);
             } else {
                 run.push(binding);
             }
         }
-        ordered.extend(Schedule::of(run));
+        ordered.extend(Schedule::of(run, stops));
         mark(&mut ordered);
         block.bindings = ordered;
     }
@@ -55,8 +77,6 @@ enum Kind {
     Free,
     /// It may trap.
     Fixed,
-    /// Nothing changes sides with it: a branch, or a check that tells dims.
-    Barrier,
 }
 
 fn row_of(expr: &Expr) -> Option<&'static Operator> {
@@ -70,11 +90,14 @@ fn is_collective(row: &Operator) -> bool {
     is_of_ranks(row) && row.params.iter().any(|param| param.name == ASYNC)
 }
 
-fn kind(expr: &Expr) -> Kind {
+fn kind(expr: &Expr, stops: &mut Stops<'_>) -> Kind {
     match (expr, row_of(expr)) {
-        (Expr::If { .. } | Expr::MatchCast(..), _) => Kind::Barrier,
         (_, Some(row)) if is_collective(row) => Kind::Collective,
-        (_, Some(row)) if row.effect == Effect::Pure && row.traps == Traps::Never => Kind::Free,
+        (Expr::Call { args, attrs, .. }, Some(row))
+            if never_stops(row, (args, attrs), stops.annotations, stops.facts) =>
+        {
+            Kind::Free
+        }
         (Expr::Atom(_) | Expr::Get(..), _) => Kind::Free,
         _ => Kind::Fixed,
     }
@@ -95,7 +118,7 @@ fn is_work(expr: &Expr) -> bool {
     }
 }
 
-/// Bindings between two barriers while they are put in order.
+/// Bindings while they are put in order. No branch is among them, and no check that tells dims: nothing changes sides with these.
 struct Schedule {
     kinds: Vec<Kind>,
     works: Vec<bool>,
@@ -108,7 +131,7 @@ struct Schedule {
 }
 
 impl Schedule {
-    fn of(bindings: Vec<Binding>) -> Vec<Binding> {
+    fn of(bindings: Vec<Binding>, stops: &mut Stops<'_>) -> Vec<Binding> {
         let places = bindings.iter().enumerate().map(|(at, binding)| (binding.var, at));
         let places: BTreeMap<VarId, usize> = places.collect();
         let uses = bindings.iter().map(|binding| {
@@ -117,7 +140,7 @@ impl Schedule {
             found.iter().filter_map(|var| places.get(var).copied()).collect()
         });
         let mut schedule = Self {
-            kinds: bindings.iter().map(|binding| kind(&binding.expr)).collect(),
+            kinds: bindings.iter().map(|binding| kind(&binding.expr, stops)).collect(),
             works: bindings.iter().map(|binding| is_work(&binding.expr)).collect(),
             uses: uses.collect(),
             order: Vec::new(),
@@ -157,14 +180,16 @@ impl Schedule {
     fn before_use(&mut self, user: usize, (pending, works): (usize, bool)) {
         let count = self.kinds.len();
         let stays = |at: &usize| !self.is_done[*at] && self.kinds[*at] != Kind::Free;
+        // The binding itself may trap, before a collective that comes later; what is free never does.
         let next = (user..count).find(stays).unwrap_or(count);
+        let after = (user + 1..count).find(stays).unwrap_or(count);
         if self.kinds.get(next) == Some(&Kind::Collective)
             && let Some(needed) = self.needed(next, pending)
         {
             needed.into_iter().for_each(|at| self.put(at));
         } else if !works {
             let mut waits = BTreeSet::from([pending, user]);
-            for at in user + 1..next {
+            for at in user + 1..after {
                 if self.is_done[at] {
                     continue;
                 }

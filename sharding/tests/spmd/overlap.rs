@@ -100,12 +100,32 @@ fn what_may_trap_keeps_its_place() {
     for (text, name) in [
         ("t = take(x, const([0], \"i64\"), axis=1)", "t = take"),
         ("t = match_cast(k, Tensor((8,), \"f32\"))", "t = match_cast"),
+        // These ask for an element, which `k` may not have.
+        ("t = max(k, axis=[0], keepdims=True)", "t = max"),
+        ("t = pad(k, [1, 1], pad_mode=\"replicate\")", "t = pad"),
     ] {
         let found = gathered(text);
         let place = |call: &str| found.iter().position(|own| own.contains(call)).expect("a call");
         assert!(found[0].starts_with("w_1 = all_gather"), "{found:#?}");
         assert!(!found[0].ends_with("later") && place("s = exp") < place(name), "{found:#?}");
     }
+}
+
+/// What a constraint says is true behind it, and not before it.
+#[test]
+fn what_a_constraint_before_it_says_keeps_its_place() {
+    let params = r#"x: DTensor(("m",), "f32", "mesh[0]", "S[0]"), k: Tensor(("m",), "f32")"#;
+    let beside = |asked: &str| {
+        let found = calls(
+            params,
+            &["s = min(redistribute(x, \"mesh[0]\", \"R\"), axis=[0])", asked, "return (s, t)"],
+        );
+        let name = |own: &String| own.split(' ').nth(2).unwrap_or_default().to_owned();
+        found.iter().map(name).collect::<Vec<_>>()
+    };
+    let asked = "t = pad(k, [1, 1], pad_mode=\"replicate\")";
+    assert_eq!(beside(asked), ["all_gather", "min", "pad"]);
+    assert_eq!(beside("t = exp(k)"), ["all_gather", "exp", "min"]);
 }
 
 /// A stage computes its next microbatch while the last one waits for its receiver.
