@@ -268,12 +268,19 @@ pub fn on_all<T: Send, G: Send, R: Send>(
     }))
 }
 
-/// What stopped the run of all: the first rank that was not stopped by the end of another one, and its stop.
+/// What stopped the run of all: of the ranks that were not stopped by the end of another one the one whose statement comes first in
+/// the text, as a single device would meet it first; of these the first rank. A rank out of a resource might have trapped before
+/// the others, and comes first.
 #[must_use]
 pub fn cause(ran: &[RanRank]) -> Option<(usize, Stop)> {
     let stops =
         || ran.iter().enumerate().filter_map(|(at, ran)| Some((at, ran.result.as_ref().err()?)));
     let is_cause = |stop: &Stop| !matches!(stop, Stop::Trap(trap) if trap.id == "ranks/deadlock");
-    let first = stops().find(|(_, stop)| is_cause(stop)).or_else(|| stops().next());
+    let place = |stop: &Stop| match stop {
+        Stop::Trap(trap) => Some(trap.span.start),
+        Stop::Exhausted { .. } | Stop::Unsupported(_) => None,
+    };
+    let causes = stops().filter(|(_, stop)| is_cause(stop));
+    let first = causes.min_by_key(|(_, stop)| place(stop)).or_else(|| stops().next());
     first.map(|(at, stop)| (at, stop.clone()))
 }

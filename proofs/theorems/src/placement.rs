@@ -310,6 +310,10 @@ fn reduction_of(op: &FoldOp) -> Option<Reduction> {
 fn contractions(call: &Call, seen: &Seen, term: &Term, facts: &mut dyn Facts) -> Vec<Strategy> {
     let Term::Fold(_, op, binders, _) = term else { return Vec::new() };
     let Some(reduction) = reduction_of(op) else { return Vec::new() };
+    // Truth values have no reduction over ranks.
+    if call.results.iter().any(|(_, dtype)| *dtype == DType::Bool) {
+        return Vec::new();
+    }
     let mut strategies = Vec::new();
     for (name, extent) in binders {
         if let Some(cut) = cuts::of(seen, call, (name, extent), facts)

@@ -2,8 +2,9 @@
 
 use crate::branching::{BY_SIZE, BY_SUM, CHECKED, SKIPPED, on};
 use crate::programs::MESHES;
-use crate::{near, planned, sharded, tensor};
+use crate::{Sharded, arguments, near, planned, same, sharded, tensor};
 use relax_program::frontend::print;
+use relax_semantics::stop::Stop;
 use relax_semantics::tensor::Tensor;
 use relax_semantics::value::Value;
 use relax_sharding::annotated::annotated;
@@ -85,4 +86,37 @@ fn branches_of_unknown_dims_are_refused() {
 "#;
     let refused = planned(&on("2", unknown)).expect_err("it is refused");
     assert!(refused.message.contains("not known"), "{}", refused.message);
+}
+
+fn regression(name: &str) -> Sharded {
+    let path = relax_corpus::files::root().join("regressions").join(format!("{name}.rx"));
+    sharded(&std::fs::read_to_string(path).expect("the file can be read"))
+}
+
+/// The trap of one device is that of the statement that comes first, whatever ranks do meanwhile.
+#[test]
+fn the_first_statement_that_traps_counts() {
+    for (name, shapes, id) in [
+        ("constraint_beside_a_collective", [vec![0], vec![0]], "min/C2"),
+        ("traps_of_two_stages", [vec![0, 4], vec![0]], "take/C4"),
+    ] {
+        let sharded = regression(name);
+        let stop = sharded.on_ranks(&sharded.local, &arguments(&shapes)).expect_err("a trap");
+        assert!(
+            matches!(&stop.1, Stop::Trap(trap) if trap.id == id),
+            "{name}: {stop:?}\n{}",
+            sharded.text
+        );
+    }
+}
+
+/// Truth values along a cut axis are gathered, as ranks have no reduction of them.
+#[test]
+fn truth_values_along_a_cut_axis_are_gathered() {
+    let sharded = regression("least_of_cut_truth_values");
+    for n in [1, 2, 7] {
+        let arguments = arguments(&[vec![n], vec![n]]);
+        let found = sharded.on_ranks(&sharded.local, &arguments).expect("a value");
+        assert!(same(&found, &sharded.on_one(&arguments)), "at {n}\n{}", sharded.text);
+    }
 }
