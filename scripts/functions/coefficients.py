@@ -51,6 +51,11 @@ def tanh_rest(u):
     return -mpf(1) / 3 if u == 0 else (tanh_over_x(u) - 1) / u
 
 
+def half_exp_rest(r):
+    """(exp(2 r) - 1 - 2 r) / (2 r^2)."""
+    return mpf(1) if abs(r) < mpf(10) ** -20 else (mp.expm1(2 * r) - 2 * r) / (2 * r * r)
+
+
 def log_over_s(u):
     """log((1 + s) / (1 - s)) / s, where u = s^2."""
     return mpf(2) if u == 0 else 2 * mp.atanh(mp.sqrt(u)) / mp.sqrt(u)
@@ -64,4 +69,7 @@ show("scaled erfc to 11, f32", scaled_erfc, [-1, mpf(7) / 15], 13)
 show("erf(x) / x below 1/2, f32", erf_over_x, [0, mpf("0.25")], 6)
 show("tanh(x) / x below 1/2, f32", tanh_over_x, [0, mpf("0.25")], 7)
 show("(tanh(x) / x - 1) / x^2 below 3/4, for f32 alone", tanh_rest, [0, mpf("0.5625")], 6)
+# A little wider, as the quotient is rounded in f32.
+QUARTER = mp.log(2) / 4 * mpf("1.002")
+show("(exp(2 r) - 1 - 2 r) / (2 r^2), for tanh of f32 alone", half_exp_rest, [-QUARTER, QUARTER], 5)
 show("log((1 + s) / (1 - s)) / s, f32", log_over_s, [0, ((mp.sqrt(2) - 1) / (mp.sqrt(2) + 1)) ** 2], 5)

@@ -172,11 +172,12 @@ static inline double rx_log_about(double x) {
 #define RX_MADD_F32(a, b, c) ((a) * (b) + (c))
 #endif
 
-/* As few operations on a vector as it takes: one that limits x below, where both factors are 0, one that says infinity
-   above; the power of 2 as two of half the size, whose bits are those of the rounded quotient, so that subnormal
-   numbers are right. */
+/* As few operations on a vector as it takes: one that limits x below, where both factors are 0, one that limits it above, where
+   their product is infinity; the power of 2 as two of half the size, whose bits are those of the rounded quotient, so that
+   subnormal numbers are right. */
 static inline float rx_quick_exp(float x) {
     float in = x < -176.0f ? -176.0f : x;
+    in = in > 100.0f ? 100.0f : in;
     float n = RX_MADD_F32(in, 0x1.715476p0f, 0x1.8p23f + 254), whole = n - (0x1.8p23f + 254);
     uint32_t bits = rx_bits_of_f32(n), half = bits >> 1;
     float rest = RX_MADD_F32(whole, -0x1.62ep-1f, in);
@@ -188,8 +189,7 @@ static inline float rx_quick_exp(float x) {
     sum = RX_MADD_F32(sum, rest, 0x1.fffff8p-2f);
     sum = RX_MADD_F32(sum, rest, 1.0f);
     sum = RX_MADD_F32(sum, rest, 1.0f);
-    float value = sum * rx_f32_of_bits(half << 23) * rx_f32_of_bits((bits - half) << 23);
-    return x > 89.0f ? INFINITY : value;
+    return sum * rx_f32_of_bits(half << 23) * rx_f32_of_bits((bits - half) << 23);
 }
 
 static inline float rx_quick_sigmoid(float x) {
@@ -200,6 +200,26 @@ static inline float rx_quick_sigmoid(float x) {
     return RX_MADD_F32(rest, inverse, value);
 }
 
+#if defined __FMA__ || defined __ARM_FEATURE_FMA
+/* t / (t + 1), where t = (exp(2 y) - 1) / 2 is formed without the 1 that small numbers would be lost beside; then what is left of
+   the division, and of the sum. Two products and a sum of one rounding each are needed for the bound. */
+static inline float rx_quick_tanh(float x) {
+    float y = fabsf(x), in = y > 9.1f ? 9.1f : y;
+    float n = RX_MADD_F32(in, 0x1.715476p1f, 0x1.8p23f + 127), whole = n - (0x1.8p23f + 127);
+    float power = rx_f32_of_bits(rx_bits_of_f32(n) << 23);
+    float rest = RX_MADD_F32(whole, -0x1.62ep-2f, in);
+    rest = RX_MADD_F32(whole, -0x1.0bfbe8p-16f, rest);
+    float terms = 0x1.6d11fep-5f;
+    terms = RX_MADD_F32(terms, rest, 0x1.120c62p-3f);
+    terms = RX_MADD_F32(terms, rest, 0x1.555518p-2f);
+    terms = RX_MADD_F32(terms, rest, 0x1.5554dcp-1f);
+    terms = RX_MADD_F32(terms, rest, 1.0f);
+    float near = RX_MADD_F32(rest * rest, terms, rest), t = RX_MADD_F32(power, near, RX_MADD_F32(power, 0.5f, -0.5f));
+    float sum = t + 1.0f, lost = t - (sum - 1.0f), inverse = 1.0f / sum, value = t * inverse;
+    float left = RX_MADD_F32(-value, sum, t) - value * lost;
+    return copysignf(RX_MADD_F32(left, inverse, value), x);
+}
+#else
 static inline float rx_quick_tanh(float x) {
     float y = fabsf(x), square = y * y, sum = 0x1.f4908ap-10f;
     sum = RX_MADD_F32(sum, square, -0x1.03f99ap-7f);
@@ -210,6 +230,7 @@ static inline float rx_quick_tanh(float x) {
     float near = RX_MADD_F32(sum, y * square, y), far = 1.0f - 2.0f / (1.0f + rx_quick_exp(2.0f * y));
     return copysignf(y < 0.75f ? near : far, x);
 }
+#endif
 
 /* What many values are divided by, as two factors: a product with its inverse is right within 1.5 units in the last
    place where that is as precise as it is, and beyond it is taken times a power of 2 that makes it so. No branch: a loop
