@@ -49,6 +49,39 @@ RX_NARROW(8)
 RX_NARROW(16)
 #endif
 
+#if RX_LANES >= 8
+/* The same with rows of C in lanes, for at most 2 columns: squares of A are turned, so that RX_LANES rows take a term by one
+   multiplication a column instead of one each. Gives how many of the `m` rows are done: a vector that is read in a row reaches
+   into those after it, so that the last rows are left. */
+static __attribute__((noinline)) int64_t rx_narrow_rows(
+    int64_t m, int64_t n, int64_t deep, rx_matrix a, const float *restrict b, int64_t b_row, float *restrict c, int64_t c_row,
+    int more) {
+    _Alignas(64) float turned[RX_LANES * RX_LANES];
+    int64_t i = 0;
+    for (; i + RX_LANES <= m && (m - i - RX_LANES) * a.row >= RX_LANES - 1; i += RX_LANES) {
+        const float *from = a.data + i * a.row;
+        rx_lanes sums[2] = {0};
+        for (int64_t k = 0; k < deep; k += RX_LANES) {
+            const int64_t there = deep - k < RX_LANES ? deep - k : RX_LANES;
+            rx_turn(turned, RX_LANES, from + k, a.row, RX_LANES);
+            for (int64_t t = 0; t < there; t++) {
+                const rx_lanes left = *(const rx_lanes *)(turned + t * RX_LANES);
+                const float *right = b + (k + t) * b_row;
+                sums[0] = RX_FMA(left, right[0] - (rx_lanes){0}, sums[0]);
+                sums[1] = RX_FMA(left, right[1] - (rx_lanes){0}, sums[1]);
+            }
+        }
+        float whole[2][RX_LANES];
+        memcpy(whole, sums, sizeof whole);
+        for (int64_t r = 0; r < RX_LANES; r++) {
+            float *to = c + (i + r) * c_row;
+            for (int64_t j = 0; j < n; j++) to[j] = more ? to[j] + whole[j][r] : whole[j][r];
+        }
+    }
+    return i;
+}
+#endif
+
 /* So many floats on the stack take no time to get; from the system they take as long as hundreds of multiplications. */
 #define RX_BESIDE 4096
 
@@ -66,15 +99,21 @@ static int rx_narrow(int64_t m, int64_t n, int64_t depth, rx_matrix a, rx_matrix
     memset(block, 0, (size_t)(lanes * deepest) * sizeof(float));
     for (int64_t kc = 0; kc < depth; kc += RX_KC) {
         const int64_t deep = depth - kc < RX_KC ? depth - kc : RX_KC;
-        const rx_matrix left = rx_from(a, 0, kc), right = rx_from(b, kc, 0);
+        const rx_matrix right = rx_from(b, kc, 0);
+        rx_matrix left = rx_from(a, 0, kc);
         for (int64_t k = 0; k < deep; k++)
             for (int64_t j = 0; j < n; j++) block[k * lanes + j] = right.data[k * right.row + j * right.column];
-        if (lanes == 4) rx_narrow_4(m, n, deep, left, block, c, c_row, kc > 0);
+        int64_t done = 0;
 #if RX_LANES >= 8
-        if (lanes == 8) rx_narrow_8(m, n, deep, left, block, c, c_row, kc > 0);
+        if (a.column == 1 && n <= 2) done = rx_narrow_rows(m, n, deep, left, block, lanes, c, c_row, kc > 0);
+#endif
+        left = rx_from(left, done, 0);
+        if (lanes == 4) rx_narrow_4(m - done, n, deep, left, block, c + done * c_row, c_row, kc > 0);
+#if RX_LANES >= 8
+        if (lanes == 8) rx_narrow_8(m - done, n, deep, left, block, c + done * c_row, c_row, kc > 0);
 #endif
 #if RX_LANES >= 16
-        if (lanes == 16) rx_narrow_16(m, n, deep, left, block, c, c_row, kc > 0);
+        if (lanes == 16) rx_narrow_16(m - done, n, deep, left, block, c + done * c_row, c_row, kc > 0);
 #endif
     }
     if (block != near) free(block);
