@@ -1,0 +1,145 @@
+//! The prover on 50,000 drawn claims of 20 families: no wrong answer, and a ratchet on the share that is proved without the solver.
+//!
+//! A claim counts where the prover proves it, or the solver does. Brute force looks for an assignment that refutes what was proved,
+//! and for the claims that are false and need not be given to the solver. A sample is tested, by a number from `RELAX_SAMPLE` or else
+//! from the commit; `RELAX_WHOLE=1` tests all. `RELAX_UNDECIDED=FILE` writes the claims that only the solver proves.
+
+mod brute;
+mod draw;
+
+use draw::{Families, Question};
+use relax_symbolic::Prover;
+use relax_syntax::facts::Answer;
+use std::collections::BTreeMap;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// How many claims there are.
+const CLAIMS: u64 = 50_000;
+/// One in so many is tested.
+const STRIDE: u64 = 100;
+/// The share of claims proved without the solver, of those that are proved at all: of all claims, and of any sample. It only rises.
+const SHARES: [f64; 2] = [0.95, 0.92];
+/// The solver's steps for one question, as many as `relax prove` gives it.
+const SOLVER_LIMIT: u32 = 2_000_000;
+
+/// What came of the claims of a family.
+#[derive(Default)]
+struct Tally {
+    claims: usize,
+    refuted: usize,
+    proved: usize,
+    /// Those that only the solver proves.
+    by_solver: usize,
+    /// Those that neither proves and no assignment was seen to refute.
+    open: usize,
+}
+
+impl Tally {
+    fn share(&self) -> f64 {
+        let proved = u32::try_from(self.proved).expect("few claims");
+        let all = u32::try_from(self.proved + self.by_solver).expect("few claims");
+        f64::from(proved) / f64::from(all.max(1))
+    }
+}
+
+fn answer(question: &Question, mut prover: Prover) -> Answer {
+    let hypotheses = prover.suppose(question.facts.clone());
+    prover.decide_formula(&question.goal.clone().under(&hypotheses))
+}
+
+/// What the solver adds: whether it proves the question.
+fn is_solved(question: &Question) -> bool {
+    cfg!(feature = "z3") && answer(question, Prover::with_solver(SOLVER_LIMIT)) == Answer::Proved
+}
+
+fn is_whole() -> bool {
+    std::env::var("RELAX_WHOLE").is_ok_and(|value| value == "1")
+}
+
+/// The first claim of the sample.
+fn offset() -> u64 {
+    let given = std::env::var("RELAX_SAMPLE").ok().filter(|key| !key.is_empty());
+    let commit = || {
+        let said = Command::new("git").args(["rev-parse", "HEAD"]).output().ok();
+        said.map(|said| String::from_utf8_lossy(&said.stdout).trim().to_owned()).unwrap_or_default()
+    };
+    let key = given.unwrap_or_else(commit);
+    let hash = key.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    eprintln!("RELAX_SAMPLE={key} repeats this sample");
+    (hash >> 20) % STRIDE
+}
+
+#[test]
+fn no_wrong_answer_and_the_share_holds() {
+    let families = Families::new();
+    let (first, stride) = if is_whole() { (0, 1) } else { (offset(), STRIDE) };
+    // A stride that has a factor in common with the number of families would leave some out.
+    let numbers = (0..CLAIMS / stride).map(|at| at * stride + (first + at) % stride);
+    let mut tallies: BTreeMap<&str, Tally> = BTreeMap::new();
+    let mut times: Vec<(Duration, String)> = Vec::new();
+    let mut undecided = String::new();
+    for question in numbers.filter_map(|number| families.question(number)) {
+        let tally = tallies.entry(question.family).or_default();
+        tally.claims += 1;
+        let start = Instant::now();
+        let answer = answer(&question, Prover::new());
+        times.push((start.elapsed(), question.text.clone()));
+        if let Answer::Refuted(values) = &answer {
+            assert!(
+                brute::refutes(&question, values),
+                "no counterexample: {values:?} of {}",
+                question.text
+            );
+            tally.refuted += 1;
+            continue;
+        }
+        let seen = brute::counterexample(&question);
+        if answer == Answer::Proved {
+            assert_eq!(seen, None, "proved, but false: {}", question.text);
+            tally.proved += 1;
+        } else if seen.is_none() {
+            let solved = is_solved(&question);
+            *if solved { &mut tally.by_solver } else { &mut tally.open } += 1;
+            let who = if solved { "solver" } else { "open" };
+            undecided += &format!("{who} {} {}\n", question.family, question.text);
+        }
+    }
+    if let Ok(path) = std::env::var("RELAX_UNDECIDED") {
+        std::fs::write(path, undecided).expect("the named file can be written");
+    }
+    report(&families, &tallies, times);
+}
+
+/// Prints a table, and compares the share with what it was.
+fn report(
+    families: &Families,
+    tallies: &BTreeMap<&str, Tally>,
+    mut times: Vec<(Duration, String)>,
+) {
+    times.sort();
+    let mut total = Tally::default();
+    eprintln!("{:10} claims refuted proved solver open share", "family");
+    for name in families.names() {
+        let Some(tally) = tallies.get(name) else { continue };
+        row(name, tally);
+        total.claims += tally.claims;
+        total.refuted += tally.refuted;
+        total.proved += tally.proved;
+        total.by_solver += tally.by_solver;
+        total.open += tally.open;
+    }
+    row("all", &total);
+    let at = |share: usize| &times[(times.len() * share / 1000).min(times.len() - 1)];
+    eprintln!("median {:?}, p99 {:?}, slowest {:?}", at(500).0, at(990).0, at(1000));
+    let floor = SHARES[usize::from(!is_whole())];
+    assert!(total.share() >= floor, "{} < {floor}", total.share());
+}
+
+fn row(name: &str, tally: &Tally) {
+    let Tally { claims, refuted, proved, by_solver, open } = tally;
+    let share = 100.0 * tally.share();
+    eprintln!("{name:10} {claims:6} {refuted:7} {proved:6} {by_solver:6} {open:4} {share:6.2}");
+}
