@@ -9,6 +9,7 @@ use crate::intervals::Bounds;
 use crate::journal::{Event, Journal};
 use crate::lemmas::Lemmas;
 use crate::polynomial::{AtomId, Poly};
+use crate::thorough::Reach;
 use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::facts::{Claim, Relation};
 use std::collections::BTreeMap;
@@ -26,6 +27,7 @@ pub(crate) struct Engine {
     pub(crate) fuel: u32,
     pub(crate) journal: Journal,
     pub(crate) lemmas: Lemmas,
+    pub(crate) reach: Reach,
     divisors: Vec<Poly>,
 }
 

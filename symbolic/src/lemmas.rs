@@ -5,6 +5,7 @@ use crate::context::Context;
 use crate::engine::Engine;
 use crate::memory::Known;
 use crate::polynomial::{AtomId, Poly};
+use crate::thorough::Reach;
 use relax_syntax::hash::WordMap;
 use std::collections::BTreeMap;
 
@@ -70,14 +71,15 @@ impl Engine {
     }
 
     /// What `show` answers, or did for the same polynomial and facts, for as many steps. Where a journal is kept, the
-    /// steps themselves are wanted.
+    /// steps themselves are wanted. The second attempt shows more, and keeps nothing.
     pub(crate) fn remembered(
         &mut self,
         stamp: &Stamp,
         poly: &Poly,
         show: impl FnOnce(&mut Self) -> bool,
     ) -> bool {
-        let Some(known) = stamp.0.filter(|_| !self.journal.is_kept()) else { return show(self) };
+        let anew = self.journal.is_kept() || self.reach == Reach::Far;
+        let Some(known) = stamp.0.filter(|_| !anew) else { return show(self) };
         if let Some((shown, steps)) = self.lemmas.get(known, poly)
             && steps < self.fuel
         {

@@ -2,7 +2,7 @@
 //!
 //! A question goes through canonical [polynomials](polynomial), quick [bounds](intervals), linear
 //! reasoning over the integers ([problem], [linear]) with case splits ([proof], [tableau]), a search
-//! for small [counterexamples](counterexample), and where that is wanted an SMT [solver]. Everything is bounded; what is not decided is
+//! for small [counterexamples](counterexample), and where that is wanted a [second attempt](thorough) and an SMT [solver]. Everything is bounded; what is not decided is
 //! `Unknown`, what is decided is right: a proof covers every assignment that satisfies the facts,
 //! with mathematical integers, and a counterexample was evaluated.
 
@@ -33,6 +33,7 @@ mod simplify;
 mod solver;
 pub mod statement;
 mod tableau;
+mod thorough;
 mod verdict;
 
 /// The rules of the e-graph, one a line: `name: left == right where conditions  # reason`.

@@ -90,7 +90,12 @@ impl Memory {
     /// Numbers are never given twice, so that those in use stay right.
     fn make_room(&mut self) {
         if self.longer.len() + self.verdicts.len() + self.simple.len() >= MOST {
-            *self = Self { numbered: self.numbered, ..Self::default() };
+            self.forget();
         }
+    }
+
+    /// Forgets all answers.
+    pub(crate) fn forget(&mut self) {
+        *self = Self { numbered: self.numbered, ..Self::default() };
     }
 }

@@ -8,6 +8,7 @@ use crate::intervals::Interval;
 use crate::journal::Event;
 use crate::linear::{Refutation, Row, System};
 use crate::polynomial::{AtomId, Mono, Poly};
+use crate::thorough::Reach;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How many inequalities a system may start with.
@@ -34,8 +35,12 @@ pub(crate) enum Reason {
     Product(Box<(Poly, Poly)>),
     /// A row times a polynomial that bounds show to be at least 0.
     Multiple(usize, Box<Poly>),
-    /// `m * p >= c` with `c >= 1` and this `m >= 1` means `p >= 1`; the row with `m` is given.
+    /// `m * p >= c` with this `m >= 1` means `p >= 1` for `c >= 1`, and `p >= c` else; the row with `m` is given.
     WithoutFactor(Box<(Poly, Poly)>),
+    /// The product of two rows.
+    RowProduct(usize, usize),
+    /// The square of a polynomial.
+    Square(Box<Poly>),
 }
 
 /// Polynomials that are at least 0, with reasons, or 0, which are all given; without solution.
@@ -48,9 +53,11 @@ pub(crate) struct Infeasibility {
 
 /// Polynomials that are 0, or at least 0, and the atoms they are about.
 #[derive(Default)]
-struct Problem {
-    zero: Vec<Poly>,
-    at_least_zero: Vec<(Poly, Reason)>,
+pub(crate) struct Problem {
+    pub(crate) zero: Vec<Poly>,
+    pub(crate) at_least_zero: Vec<(Poly, Reason)>,
+    /// How many inequalities were asked about.
+    pub(crate) asked: usize,
     /// The same, to find repetitions.
     seen: BTreeSet<Poly>,
     atoms: BTreeSet<AtomId>,
@@ -58,7 +65,7 @@ struct Problem {
 }
 
 impl Problem {
-    fn add(&mut self, poly: Poly, reason: Reason) {
+    pub(crate) fn add(&mut self, poly: Poly, reason: Reason) {
         if poly.as_constant().is_some_and(|value| value >= 0)
             || self.at_least_zero.len() >= MAX_ROWS
         {
@@ -70,7 +77,7 @@ impl Problem {
         }
     }
 
-    fn add_equation(&mut self, poly: Poly) {
+    pub(crate) fn add_equation(&mut self, poly: Poly) {
         if self.zero.len() < MAX_ROWS && !self.zero.contains(&poly) {
             self.note_atoms(&poly);
             self.zero.push(poly);
@@ -90,12 +97,12 @@ impl Problem {
         ids.any(|id| self.atoms.contains(id))
     }
 
-    fn without_solution(self, refutation: Refutation) -> Infeasibility {
+    pub(crate) fn without_solution(self, refutation: Refutation) -> Infeasibility {
         let Problem { zero, at_least_zero, .. } = self;
         Infeasibility { zero, at_least_zero, refutation }
     }
 
-    fn monos(&self) -> BTreeSet<Mono> {
+    pub(crate) fn monos(&self) -> BTreeSet<Mono> {
         let polys = self.zero.iter().chain(self.at_least_zero.iter().map(|row| &row.0));
         polys.flat_map(|poly| poly.varying().iter().map(|term| term.0)).collect()
     }
@@ -143,6 +150,7 @@ impl Engine {
         let mut problem = Problem::default();
         at_least_zero.iter().for_each(|poly| problem.add(poly.clone(), Reason::Given));
         zero.iter().for_each(|poly| problem.add_equation(poly.clone()));
+        problem.asked = problem.at_least_zero.len();
         for poly in at_least_zero {
             if let Some((divided, factor)) = self.without_positive_factor(context, poly) {
                 let reason = Reason::WithoutFactor(Box::new((poly.clone(), factor)));
@@ -166,14 +174,16 @@ impl Engine {
         if let Some(refutation) = self.linear_refutation(&problem, self.fuel) {
             return Some(problem.without_solution(refutation));
         }
-        if !nonlinear || !self.add_equations(context, &mut problem) {
-            return None;
+        if nonlinear
+            && self.add_equations(context, &mut problem)
+            && let Some(refutation) = self.linear_refutation(&problem, self.fuel)
+        {
+            return Some(problem.without_solution(refutation));
         }
-        let refutation = self.linear_refutation(&problem, self.fuel)?;
-        Some(problem.without_solution(refutation))
+        if self.reach == Reach::Near { None } else { self.far_infeasibility(context, problem) }
     }
 
-    fn linear_refutation(&mut self, problem: &Problem, most: u32) -> Option<Refutation> {
+    pub(crate) fn linear_refutation(&mut self, problem: &Problem, most: u32) -> Option<Refutation> {
         let rows = problem.at_least_zero.iter().map(|row| &row.0);
         let given = self.fuel.min(most);
         let mut fuel = given;
@@ -183,7 +193,7 @@ impl Engine {
     }
 
     /// Adds definitions of atoms, their bounds, and facts that share an atom, until all is there.
-    fn gather(&mut self, context: &Context, problem: &mut Problem) {
+    pub(crate) fn gather(&mut self, context: &Context, problem: &mut Problem) {
         for _ in 0..MAX_ROUNDS {
             while let Some(id) = problem.fresh.pop() {
                 for (part, poly) in self.definition(context, id).into_iter().enumerate() {

@@ -21,6 +21,14 @@ const FUEL: u32 = 20_000;
 /// Steps of work before the first look for a counterexample.
 const FIRST_FUEL: u32 = 600;
 
+/// How often a question is asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Attempts {
+    #[default]
+    One,
+    Two,
+}
+
 /// Decides claims by canonical polynomials, linear reasoning and small counterexamples.
 #[derive(Clone, Debug, Default)]
 pub struct Prover {
@@ -34,6 +42,8 @@ pub struct Prover {
     statistics: Statistics,
     /// Nanoseconds since some start; only for the statistics.
     clock: Option<fn() -> u64>,
+    /// Whether questions that the first steps and the e-graph leave open are asked once more.
+    attempts: Attempts,
     /// The solver's steps for one question; it is not asked where this is absent.
     solver: Option<u32>,
     /// What the last proof rests on, where the solver gave it.
@@ -54,6 +64,17 @@ impl Prover {
     #[must_use]
     pub fn with_solver(rlimit: u32) -> Self {
         Self { solver: Some(rlimit), ..Self::default() }
+    }
+
+    /// The same prover with a second attempt at what the first steps and the e-graph leave open, before the solver: further rows
+    /// in linear systems, squares and products of facts above all. It costs milliseconds where it fails. A compiler asks
+    /// many questions that stay open, so this is for questions that people ask, too.
+    #[must_use]
+    pub fn with_second_attempt(self) -> Self {
+        let mut prover = Self { attempts: Attempts::Two, ..self };
+        // What is remembered was answered without.
+        prover.memory.forget();
+        prover
     }
 
     /// Sets the solver's limit of steps; `None` switches it off.
@@ -142,6 +163,7 @@ impl Prover {
         let certificate = match stage {
             Stage::Polynomial => certificate::written(facts, formula, keep),
             Stage::EGraph => certificate::written_with_rules(facts, formula, keep),
+            Stage::Thorough => certificate::written_thoroughly(facts, formula, keep),
             Stage::Solver => {
                 self.trusted.as_ref().map(|trusted| certificate::trusting(facts, formula, trusted))
             }
@@ -161,6 +183,15 @@ impl Prover {
             Stage::EGraph => {
                 let mark = self.engine.atoms.mark();
                 let proved = egraph::proves(&mut self.engine, &self.context, formula);
+                self.engine.forget_from(&self.context, mark);
+                Some(if proved { Answer::Proved } else { Answer::Unknown })
+            }
+            Stage::Thorough => {
+                if self.attempts == Attempts::One {
+                    return None;
+                }
+                let mark = self.engine.atoms.mark();
+                let proved = self.engine.proves_thoroughly(&self.context, formula);
                 self.engine.forget_from(&self.context, mark);
                 Some(if proved { Answer::Proved } else { Answer::Unknown })
             }

@@ -10,13 +10,15 @@ pub enum Stage {
     Polynomial,
     /// Equality saturation by conditional rules.
     EGraph,
+    /// The second attempt: the first stage's search with squares and products of facts in its linear systems.
+    Thorough,
     /// The SMT solver, within its resource limit.
     Solver,
 }
 
 impl Stage {
     /// All, in the order in which they are asked.
-    pub const ALL: [Stage; 3] = [Stage::Polynomial, Stage::EGraph, Stage::Solver];
+    pub const ALL: [Stage; 4] = [Stage::Polynomial, Stage::EGraph, Stage::Thorough, Stage::Solver];
 
     /// The word that reports use.
     #[must_use]
@@ -24,6 +26,7 @@ impl Stage {
         match self {
             Stage::Polynomial => "polynomial",
             Stage::EGraph => "egraph",
+            Stage::Thorough => "thorough",
             Stage::Solver => "solver",
         }
     }
@@ -57,7 +60,7 @@ pub struct Statistics {
     /// All questions.
     pub queries: u64,
     /// By stage, in the order of [`Stage::ALL`].
-    pub stages: [StageStatistics; 3],
+    pub stages: [StageStatistics; Stage::ALL.len()],
 }
 
 impl Statistics {

@@ -156,6 +156,16 @@ proptest! {
         })?;
     }
 
+    /// The same with the second attempt, and formulas with it.
+    #[test]
+    fn a_second_attempt_decides_soundly(facts in vec(fact(), 0..5), formula in formula()) {
+        let mut prover = prover_with(&facts).with_second_attempt();
+        let answer = prover.decide_formula(&formula);
+        check_answer(&facts, &answer, |values| formula.holds(values)).map_err(|error| {
+            TestCaseError::fail(format!("{} |- {formula}: {error}", shown(&facts)))
+        })?;
+    }
+
     /// Claims that are true by construction reach the proofs: both sides of an identity.
     #[test]
     fn simplified_sides_are_decided_soundly(facts in vec(fact(), 0..4), side in dim(), off in -1_i64..=1) {

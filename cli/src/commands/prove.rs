@@ -67,7 +67,7 @@ fn prover(stages: Stages) -> Prover {
         static START: LazyLock<Instant> = LazyLock::new(Instant::now);
         u64::try_from(START.elapsed().as_nanos()).unwrap_or(u64::MAX)
     };
-    let mut prover = Prover::timed(clock);
+    let mut prover = Prover::timed(clock).with_second_attempt();
     if let Stages::All = stages {
         prover.limit_solver(Some(SOLVER_LIMIT));
     }

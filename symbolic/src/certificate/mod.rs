@@ -19,6 +19,7 @@ use crate::context::Context;
 use crate::egraph::{self, Instance};
 use crate::engine::Engine;
 use crate::solver::{Trusted, text_hash};
+use crate::thorough::Reach;
 use lines::{Case, Writer};
 use prove::{Author, Way};
 use relax_syntax::facts::Claim;
@@ -43,6 +44,12 @@ pub(crate) enum Keep {
 /// A proof that `facts` imply `goal`, as text; `None` where none was found.
 pub(crate) fn written(facts: &[Claim], goal: &Formula, keep: Keep) -> Option<String> {
     let text = Statement::new(facts, goal);
+    ATTEMPTS.into_iter().find_map(|attempt| text.proved(attempt, &[], keep))
+}
+
+/// The same, with the rows of the second attempt.
+pub(crate) fn written_thoroughly(facts: &[Claim], goal: &Formula, keep: Keep) -> Option<String> {
+    let text = Statement { reach: Reach::Far, ..Statement::new(facts, goal) };
     ATTEMPTS.into_iter().find_map(|attempt| text.proved(attempt, &[], keep))
 }
 
@@ -71,12 +78,13 @@ pub(crate) fn trusting(facts: &[Claim], goal: &Formula, trusted: &Trusted) -> St
 struct Statement {
     hypotheses: Vec<Formula>,
     goal: Formula,
+    reach: Reach,
 }
 
 impl Statement {
     fn new(facts: &[Claim], goal: &Formula) -> Self {
         let hypotheses = facts.iter().cloned().map(Formula::Claim).collect();
-        Self { hypotheses, goal: nested(goal) }
+        Self { hypotheses, goal: nested(goal), reach: Reach::Near }
     }
 
     /// What binds the line of a solver to this statement, as the checker computes it from the header.
@@ -92,6 +100,7 @@ impl Statement {
         keep: Keep,
     ) -> Option<String> {
         let mut engine = Engine::default();
+        engine.reach = self.reach;
         let mut author = Author::new(&mut engine, way, fuel);
         let ids: Vec<u32> = self.hypotheses.iter().map(|_| author.fresh()).collect();
         let cases = [Status::Undefined, Status::Fails].map(|status| {

@@ -82,7 +82,7 @@ impl Author<'_> {
         Some(self.derive(step, poly.clone(), Relation::AtLeast))
     }
 
-    /// `m * q + c >= 0` with `c < 0` and `m >= 1` means `q - 1 >= 0`.
+    /// `m * q + c >= 0` with `m >= 1` means `q - 1 >= 0` for `c < 0`, and `q + c >= 0` else.
     pub(crate) fn without_factor(
         &mut self,
         poly: &Poly,
@@ -96,12 +96,18 @@ impl Author<'_> {
         let factor_id = self.at_least_zero(factor)?;
         let assumed = Fact { poly: poly.subtracted_from(-1)?, relation: Relation::AtLeast };
         let product = assumed.poly.mul(factor)?;
-        let sum = product.add(whole)?;
+        // Below 0 for c < 0; else it is below 0 with m - 1 once more than c.
+        let above = factor.plus(-1)?;
+        let more = whole.constant_term().max(-1).checked_add(1)?;
+        let above_id = if more > 0 { Some(self.at_least_zero(&above)?) } else { None };
+        let sum = product.add(whole)?.add_scaled(&above, more)?;
         let Case { ids, proof } = self.block(&[assumed], |author, ids| {
             let times = Step::Times(ids[0], factor_id);
             let times = author.derive(times, product, Relation::AtLeast);
             let one = Poly::constant(1);
-            let lin = Step::Lin(vec![(times, one.clone()), (whole_id, one)], 0);
+            let mut from = vec![(times, one.clone()), (whole_id, one)];
+            from.extend(above_id.map(|id| (id, Poly::constant(more))));
+            let lin = Step::Lin(from, 0);
             Some(End::Closed(author.derive(lin, sum, Relation::AtLeast)))
         })?;
         let step = Step::Lemma(ids[0], Box::new(proof));

@@ -476,6 +476,16 @@ impl Rows<'_> {
                 let by = author.at_least_zero(factor)?;
                 Some(author.derive(Step::Times(id, by), poly.clone(), Relation::AtLeast))
             }
+            Reason::RowProduct(first, second) => {
+                let given = self.infeasibility.zero.len();
+                let (a, _) = self.row(author, given + first)?;
+                let (b, _) = self.row(author, given + second)?;
+                Some(author.derive(Step::Times(a, b), poly.clone(), Relation::AtLeast))
+            }
+            Reason::Square(root) => {
+                let step = Step::Square(root.as_ref().clone());
+                Some(author.derive(step, poly.clone(), Relation::AtLeast))
+            }
             Reason::WithoutFactor(parts) => author.without_factor(poly, &parts.0, &parts.1),
         }
     }

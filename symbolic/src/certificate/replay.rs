@@ -91,6 +91,8 @@ impl Author<'_> {
             let reason = match reason {
                 Reason::Given => Reason::Given,
                 Reason::ProductBound => Reason::ProductBound,
+                Reason::RowProduct(a, b) => Reason::RowProduct(*a, *b),
+                Reason::Square(root) => Reason::Square(Box::new(self.translated(root)?)),
                 Reason::Definition(id, part) => {
                     Reason::Definition(self.translated_atom(*id)?, *part)
                 }
