@@ -30,11 +30,13 @@ const MOST_TERMS: u64 = 384;
 /// Terms come in so many: whole lines of caches.
 const STEP: u64 = 64;
 
-/// Tiles whose accumulators fit the registers beside a line of the right matrix and one element of the left.
+/// Tiles whose accumulators fit the registers beside a line of the right matrix and elements of the left.
 /// Those of one vector are left out: what is loaded for a row would serve one operation alone.
 #[must_use]
 pub fn filter_by_isa(hardware: &Hardware) -> Vec<Tile> {
-    let fits = |tile: &Tile| tile.rows * tile.vectors + tile.vectors < hardware.isa.registers();
+    let isa = hardware.isa;
+    let beside = |tile: &Tile| tile.vectors + isa.registers_of_left();
+    let fits = |tile: &Tile| tile.rows * tile.vectors + beside(tile) <= isa.registers();
     let of = |vectors| (1..=hardware.isa.registers()).map(move |rows| Tile { rows, vectors });
     (2..=WIDEST).flat_map(of).filter(fits).collect()
 }
@@ -74,6 +76,11 @@ mod tests {
         let tiles = filter_by_isa(&Hardware::assumed(Isa::Avx2));
         assert!(tiles.contains(&Tile { rows: 6, vectors: 2 }));
         assert!(!tiles.contains(&Tile { rows: 7, vectors: 2 }));
+        let tiles = filter_by_isa(&Hardware::assumed(Isa::Neon));
+        for (rows, vectors) in [(11, 2), (7, 3), (5, 4)] {
+            assert!(tiles.contains(&Tile { rows, vectors }));
+            assert!(!tiles.contains(&Tile { rows: rows + 1, vectors }));
+        }
     }
 
     #[test]

@@ -53,6 +53,15 @@ impl Isa {
         }
     }
 
+    /// Vector registers that elements of the left matrix take. Where a multiplication takes one as a lane of a register, GCC loads those
+    /// of a term ahead; with fewer registers left it keeps accumulators in memory. Elsewhere one is repeated in a register at a time.
+    pub(crate) fn registers_of_left(self) -> u64 {
+        match self {
+            Self::Neon => 8,
+            Self::Avx512 | Self::Avx2 | Self::Plain => 1,
+        }
+    }
+
     /// What the C compiler defines where code may use it, if no wider one is there; nothing where always.
     pub(crate) fn condition(self) -> Option<&'static str> {
         match self {
