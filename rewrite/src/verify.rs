@@ -321,7 +321,7 @@ impl Sides<'_> {
             }
             (Err(want), Ok(Err(got))) if want.id == got.id => Case::Trapped,
             // An index that comes of a rounded float may be in range or not.
-            (Err(_), Ok(_)) | (Ok(_), Ok(Err(_))) if self.relation == Relation::Typed => {
+            (Err(_), Ok(_)) | (Ok(_), Ok(Err(_))) if self.relation.leaves_integers() => {
                 return Ok(Case::Unsupported);
             }
             (Err(want), Ok(Err(got))) => {
@@ -428,10 +428,10 @@ pub fn compare_printed(
         return Ok(());
     }
     let ((wanted, floats), (found, others)) = (floats_of(want), floats_of(got));
-    let words = |texts: &[String]| match relation {
+    let words = |texts: &[String]| match relation.leaves_integers() {
         // As integers of results may.
-        Relation::Typed => texts.iter().map(|text| text.replace(char::is_numeric, "")).collect(),
-        _ => texts.to_vec(),
+        true => texts.iter().map(|text| text.replace(char::is_numeric, "")).collect(),
+        false => texts.to_vec(),
     };
     let alike = relation != Relation::Equal
         && words(&wanted) == words(&found)

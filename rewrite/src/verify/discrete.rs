@@ -5,13 +5,20 @@ use relax_program::compare::Relation;
 use relax_semantics::check::{Phase, check};
 use relax_semantics::concrete::Concrete;
 use relax_syntax::annotation::Annotation;
-use relax_syntax::ir::{Atom, Body, Expr, Function, Module, VarId};
+use relax_syntax::ir::{Atom, Body, Callee, Expr, Function, Module, VarId};
 
 /// How results of a module are compared where floats may differ by more than is known.
 #[must_use]
 pub fn relation_of_rounded(module: &Module) -> Relation {
     let checked = check(module, &mut Concrete, Phase::P0);
     let known = |function: &Function| checked.annotations.get(&function.name);
+    let counted = module.functions().any(|function| {
+        let body = function.lambda.body.as_ref();
+        known(function).zip(body).is_some_and(|(annotations, body)| counts(body, annotations))
+    });
+    if counted {
+        return Relation::Ranked;
+    }
     let discrete = module.functions().any(|function| match known(function) {
         Some(annotations) => makes_discrete(function, annotations),
         None => function.lambda.body.is_some(),
@@ -48,6 +55,28 @@ fn of_body(body: &Body, annotations: &[Annotation]) -> bool {
     })
 }
 
+/// Whether elements decide extents: what a call of an operator gives has extents that deduction does not know, such as those of different
+/// elements of a tensor. A rounded element may be one more.
+fn counts(body: &Body, annotations: &[Annotation]) -> bool {
+    body.bindings().any(|binding| match &binding.expr {
+        Expr::Call { callee: Callee::Operator(_), .. } => {
+            annotations.get(binding.var.0 as usize).is_some_and(has_unknown_extents)
+        }
+        Expr::If { then, otherwise, .. } => {
+            counts(then, annotations) || counts(otherwise, annotations)
+        }
+        _ => false,
+    })
+}
+
+fn has_unknown_extents(annotation: &Annotation) -> bool {
+    match annotation {
+        Annotation::Tensor(tensor) => tensor.extents.dims().is_none(),
+        Annotation::Tuple(items) => items.iter().any(has_unknown_extents),
+        _ => false,
+    }
+}
+
 fn of_atoms(atoms: &[Atom], of_var: &dyn Fn(VarId) -> Kinds) -> Kinds {
     let each = atoms.iter().map(|atom| match atom {
         Atom::Var(var) => of_var(*var),
@@ -82,5 +111,27 @@ fn kinds(annotation: &Annotation) -> Kinds {
         Annotation::Prim(dtype) => Kinds { floats: dtype.is_float(), others: !dtype.is_float() },
         Annotation::Object | Annotation::DTensor(_) => Kinds::BOTH,
         Annotation::Shape(_) | Annotation::Callable(_) => Kinds::default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use relax_program::frontend::Program;
+    use relax_syntax::span::Source;
+
+    #[test]
+    fn what_rounding_decides_is_any() {
+        for (value, relation) in [
+            ("exp(x)", Relation::Shaped),
+            ("argmax(x, axis=1)", Relation::Typed),
+            ("unique(exp(x))", Relation::Ranked),
+            ("nonzero(greater(x, exp(x)))", Relation::Ranked),
+        ] {
+            let text = format!("def main(x: Tensor((\"n\", 4), \"f32\")):\n    return {value}\n");
+            let program = Program::load(Source::new("program", text));
+            assert!(!program.has_errors(), "{value}: {:#?}", program.diagnostics);
+            assert_eq!(relation_of_rounded(&program.module), relation, "{value}");
+        }
     }
 }
