@@ -2,7 +2,7 @@
 
 use crate::context::Context;
 use crate::engine::Engine;
-use crate::polynomial::{Mono, Poly};
+use crate::polynomial::{AtomId, Mono, Poly};
 use crate::problem::{Problem, Reason};
 
 impl Engine {
@@ -23,8 +23,12 @@ impl Engine {
     fn without_factor(&self, context: &Context, whole: &Poly) -> Option<(Poly, Poly)> {
         let constant = whole.constant_term();
         let varying = whole.plus(constant.checked_neg()?)?;
-        let factor = varying.common_mono();
-        if factor == Mono::ONE || self.bounds(context).of_mono(&factor).low? < 1 {
+        let bounds = self.bounds(context);
+        let positive = |id: &&AtomId| bounds.of_atom(**id).low.is_some_and(|low| low >= 1);
+        let common = varying.common_mono();
+        let mut ids = common.atoms().iter().filter(positive);
+        let factor = ids.try_fold(Mono::ONE, |factor, id| factor.times(&Mono::atom(*id)))?;
+        if factor == Mono::ONE {
             return None;
         }
         let rest = varying.over_mono(&factor)?.plus(constant.max(-1))?;

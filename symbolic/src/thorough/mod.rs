@@ -9,6 +9,8 @@
 mod factors;
 mod products;
 mod squares;
+#[cfg(test)]
+mod tests;
 
 use crate::claims::Formula;
 use crate::context::Context;
@@ -51,7 +53,6 @@ impl Engine {
         context: &Context,
         mut problem: Problem,
     ) -> Option<Infeasibility> {
-        let asked = problem.asked;
         for poly in &context.zero {
             problem.add_equation(poly.clone());
         }
@@ -65,8 +66,9 @@ impl Engine {
         }
         self.gather(context, &mut problem);
         self.add_without_factors(context, &mut problem);
-        self.add_squares(&mut problem, asked);
-        self.add_products_of_rows(&mut problem, asked);
+        let squares = problem.at_least_zero.len();
+        self.add_squares(&mut problem);
+        self.add_products_of_rows(&mut problem, squares);
         let refutation = self.linear_refutation(&problem, LINEAR_FUEL)?;
         Some(problem.without_solution(refutation))
     }

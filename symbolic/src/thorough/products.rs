@@ -14,14 +14,16 @@ const MOST_PRODUCTS: usize = 32;
 const MOST_NEW: usize = 1;
 
 impl Engine {
-    /// Adds products of rows.
-    pub(super) fn add_products_of_rows(&mut self, problem: &mut Problem, asked: usize) {
+    /// Adds products of rows: of the first ones, and of the squares, which are the last.
+    pub(super) fn add_products_of_rows(&mut self, problem: &mut Problem, squares: usize) {
+        let asked = problem.asked;
         let monos = problem.monos();
         let top = monos.iter().map(Mono::degree).max().unwrap_or(0).max(2);
-        let count = problem.at_least_zero.len().min(MOST_FACTORS);
+        let last = problem.at_least_zero.len();
+        let factors: Vec<usize> = (0..squares.min(MOST_FACTORS)).chain(squares..last).collect();
         let mut found: Vec<(usize, usize, usize, Poly)> = Vec::new();
-        for first in 0..count {
-            for second in 0..=first {
+        for (at, &first) in factors.iter().enumerate() {
+            for &second in &factors[..=at] {
                 let (a, b) = (&problem.at_least_zero[first].0, &problem.at_least_zero[second].0);
                 if a.degree() + b.degree() > top {
                     continue;

@@ -7,17 +7,24 @@ use crate::problem::{Problem, Reason};
 
 /// How many squares of one polynomial are completed.
 const MOST: usize = 6;
+/// How many rows are looked at.
+const MOST_ROWS: usize = 24;
 
 impl Engine {
-    /// Adds squares that rows which are asked about are the opposite of, and the squares of these rows.
-    pub(super) fn add_squares(&mut self, problem: &mut Problem, asked: usize) {
-        let rows: Vec<Poly> =
-            problem.at_least_zero[..asked].iter().map(|row| row.0.clone()).collect();
+    /// Adds squares that are in the opposite of rows, or are a factor of it.
+    pub(super) fn add_squares(&mut self, problem: &mut Problem) {
+        let rows = problem.at_least_zero.iter().take(MOST_ROWS);
+        let opposites: Vec<Poly> = rows.filter_map(|row| row.0.scale(-1)).collect();
         let mut roots = Vec::new();
-        for row in &rows {
-            if let Some(opposite) = row.scale(-1) {
-                self.complete(opposite, &mut roots);
+        for opposite in opposites {
+            let varying = opposite.plus(-opposite.constant_term());
+            let common = varying.as_ref().map_or(Mono::ONE, Poly::common_mono);
+            if common != Mono::ONE
+                && let Some(rest) = varying.and_then(|poly| poly.over_mono(&common))
+            {
+                self.complete(rest, &mut roots);
             }
+            self.complete(opposite, &mut roots);
         }
         for root in roots {
             if let Some(square) = root.mul(&root) {
