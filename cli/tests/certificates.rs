@@ -1,6 +1,9 @@
 //! What the prover proves, the checker accepts: the questions of other systems' suites, and random
 //! ones. The checker itself knows nothing of the prover; only these tests do.
 
+#[path = "certificates/second_attempt.rs"]
+mod second_attempt;
+
 use proptest::collection::vec;
 use proptest::prelude::*;
 use relax_proofs::{Outcome, check};
