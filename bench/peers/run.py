@@ -4,6 +4,7 @@
     python3 -m venv peers && peers/bin/pip install numpy scipy onnx onnxruntime torch jax iree-base-compiler \\
         iree-base-runtime apache-tvm ./python
     peers/bin/python bench/peers/run.py [--threads 1,2] [--against NAME,...] [WORKLOAD...]
+    peers/bin/python bench/peers/run.py --ours OLD,NEW [--rounds 3] [--threads 1,2] [WORKLOAD...]
 
 Needs numpy, scipy and onnx; a competitor that is not installed, refuses a workload or gives something else is left out, with a line
 that says so. Workloads are those of `workloads.py`; ours, onnxruntime, IREE and TVM get the same file of ONNX. Each
@@ -14,6 +15,10 @@ in every process: first touches of pages would cost many of them more than their
 NumPy's in f64 first (f32 where one input has over 2^28 elements). Last come the geometric means of the best
 competitor's time over ours, and how far cases are from what the machine can do: the larger of its arithmetic and of the
 bytes of inputs, weights and results, each read or written once, both limits measured in the same run on one core.
+
+With --ours two builds of ours are compared instead, OLD and NEW being folders with `relax` and `librelax_capi.so` such as
+target/release of two checkouts. OLD runs twice, in processes of its own: how far it is from itself is the noise. A case counts as
+slower where NEW takes more than 1 / 0.95 of OLD's time in most of the rounds.
 """
 
 import argparse
@@ -48,8 +53,8 @@ SAME = 1e-4
 class Competitor:
     """A process that is asked by lines of JSON."""
 
-    def __init__(self, name, threads, folder):
-        self.name, self.threads, self.folder, self.process = name, threads, folder, None
+    def __init__(self, name, threads, folder, build=None):
+        self.name, self.threads, self.folder, self.build, self.process = name, threads, folder, build, None
 
     def ask(self, **order):
         """The answer, or None after a line that says why there is none."""
@@ -59,8 +64,13 @@ class Competitor:
             kept = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(1 << 35)}
             single = "--xla_cpu_multi_thread_eigen=false" if self.threads == 1 else ""
             environment = {**os.environ, **dict.fromkeys(names, str(self.threads)), **kept, "XLA_FLAGS": single}
+            if self.build:
+                # Kernels of another build are none of this one.
+                own = {"BUILD_OF_OURS": self.build, "XDG_CACHE_HOME": os.path.join(self.folder, "cache")}
+                environment.update(own)
+            who = "relax" if self.build else self.name
             self.process = subprocess.Popen(
-                [sys.executable, os.path.join(HERE, "worker.py"), self.name, str(self.threads), self.folder],
+                [sys.executable, os.path.join(HERE, "worker.py"), who, str(self.threads), self.folder],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment,
             )
         if self.process is None:
@@ -130,7 +140,7 @@ def times_of(np, competitors, case, wanted):
             times[competitor.name] = min(times[competitor.name], answer["seconds"] if answer else math.inf)
         best = min(times.values(), default=math.inf)
         far = 1.5 if turn >= 2 else 4
-        racing = [c for c in racing if c.name in OURS or times[c.name] < far * best]
+        racing = [c for c in racing if c.build or c.name in OURS or times[c.name] < far * best]
     return times
 
 
@@ -181,8 +191,49 @@ def compare(threads, names, wanted):
     sys.stdout.flush()
 
 
+def builds_beside(threads, builds, wanted, rounds):
+    """OLD twice and NEW in turns; prints a table for each round, and what it says."""
+    import numpy as np
+    import onnx
+    labels = ("old", "old again", "new")
+    ratios = {}
+    for turn in range(rounds):
+        print(f"\n{threads} thread(s), round {turn + 1} of {rounds}; microseconds\n", flush=True)
+        print("| workload | dims | old | old again | new | old / old again | old / new |\n" + "|---" * 7 + "|", flush=True)
+        for name in wanted:
+            with tempfile.TemporaryDirectory() as folder:
+                competitors = []
+                for label, build in zip(labels, (builds[0], builds[0], builds[1])):
+                    own = os.path.join(folder, label)
+                    os.mkdir(own)
+                    write_onnx(onnx, np, WORKLOADS[name], os.path.join(own, f"{name}.onnx"))
+                    competitors.append(Competitor(label, threads, own, build))
+                loaded = [competitor.ask(load=name) for competitor in competitors]
+                if None in loaded:
+                    sys.exit(f"{name}: a build does not load it")
+                for case in WORKLOADS[name].cases:
+                    times = times_of(np, competitors, case, wanted_results(np, WORKLOADS[name], case))
+                    if len(times) != len(labels) or not all(map(math.isfinite, times.values())):
+                        sys.exit(f"{name}, {case}: a build gives no result, or another one")
+                    old, again, new = (times[label] for label in labels)
+                    where = ", ".join(f"{dim} = {value}" for dim, value in case.items())
+                    ratios.setdefault((name, where), []).append((old / again, old / new))
+                    shown = " | ".join(f"{times[label] * 1e6:.1f}" for label in labels)
+                    last = ratios[name, where][-1]
+                    print(f"| {name} | {where} | {shown} | {last[0]:.2f} | {last[1]:.2f} |", flush=True)
+                for competitor in competitors:
+                    competitor.end()
+    mean = lambda at: math.exp(sum(math.log(r[at]) for each in ratios.values() for r in each) / (len(ratios) * rounds))  # noqa: E731
+    print(f"\nGeometric mean of old / old again: {mean(0):.3f}, of old / new: {mean(1):.3f}.")
+    for at, what in ((0, "old again"), (1, "new")):
+        slow = [f"{name} {where}" for (name, where), each in ratios.items() if 2 * sum(r[at] < 0.95 for r in each) > rounds]
+        print(f"Cases in which {what} is slower in most rounds: {'; '.join(slow) or 'none'}.", flush=True)
+
+
 def main():
     arguments = argparse.ArgumentParser()
+    arguments.add_argument("--ours", metavar="OLD,NEW", help="two folders with builds of ours, compared with each other instead of peers")
+    arguments.add_argument("--rounds", type=int, default=3, help="how often --ours goes through all cases")
     arguments.add_argument("--threads", default="1,2")
     arguments.add_argument("--against", default=",".join(AGAINST))
     arguments.add_argument("workloads", nargs="*", metavar="WORKLOAD")
@@ -191,6 +242,14 @@ def main():
     unknown += [name for name in arguments.against.split(",") if name not in AGAINST]
     if unknown:
         sys.exit(f"there is no {', '.join(unknown)}: workloads are {', '.join(WORKLOADS)}; against {', '.join(AGAINST)}")
+    if arguments.ours:
+        builds = [os.path.abspath(build) for build in arguments.ours.split(",")]
+        parts = [os.path.join(build, part) for build in builds for part in ("relax", "librelax_capi.so")]
+        if len(builds) != 2 or not all(map(os.path.exists, parts)) or arguments.rounds < 1:
+            sys.exit("--ours takes two folders, each with `relax` and `librelax_capi.so`, and one round or more")
+        for threads in arguments.threads.split(","):
+            builds_beside(int(threads), builds, arguments.workloads or list(WORKLOADS), arguments.rounds)
+        return
     names = ["relax"]
     for name in arguments.against.split(","):
         try:

@@ -24,12 +24,14 @@ from workloads import WORKLOADS
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.join(HERE, "..", "..")
+# Where `relax` and `librelax_capi.so` of ours are.
+BUILD = os.environ.get("BUILD_OF_OURS", os.path.join(ROOT, "target", "release"))
 
 
 def binding(folder):
     """The C interface as Python calls that of other libraries: compiled here for this Python."""
     path = os.path.join(folder, "binding.so")
-    source, library = os.path.join(HERE, "binding.c"), os.path.join(ROOT, "target", "release")
+    source, library = os.path.join(HERE, "binding.c"), BUILD
     includes = ["-I", sysconfig.get_paths()["include"], "-I", os.path.join(ROOT, "backends", "runtime", "include")]
     linked = ["-L", library, "-lrelax_capi", f"-Wl,-rpath,{library}"]
     run_whole([os.environ.get("CC", "cc"), "-O2", "-shared", "-fPIC", source, *includes, *linked, "-o", path])
@@ -44,10 +46,10 @@ class Ours:
 
     def __init__(self, name, folder, threads):
         module = os.path.join(folder, f"{name}.rxm")
-        relax = os.path.join(ROOT, "target", "release", "relax")
+        relax = os.path.join(BUILD, "relax")
         model = os.path.join(folder, f"{name}.onnx")
         run_whole([relax, "-q", "build", "--fast", model, "-o", module])
-        self.library = library = ctypes.CDLL(os.path.join(ROOT, "target", "release", "librelax_capi.so"))
+        self.library = library = ctypes.CDLL(os.path.join(BUILD, "librelax_capi.so"))
         for function in ("rx_module_load", "rx_module_call", "rx_tensor_new", "rx_tensor_data", "rx_tuple_field"):
             getattr(library, function).restype = ctypes.c_void_p
         library.rx_error.restype = ctypes.c_char_p
