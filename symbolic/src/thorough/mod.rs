@@ -76,16 +76,17 @@ impl Engine {
 
 /// Whether the question has something that the further rows are about: a product of terms, a division, a `min` or `max`.
 fn may_gain(context: &Context, formula: &Formula) -> bool {
-    let mut found = context.claims.iter().any(is_bent);
-    formula.visit_claims(&mut |claim| found |= is_bent(claim));
+    let mut found = context.claims.iter().any(is_nonlinear);
+    formula.visit_claims(&mut |claim| found |= is_nonlinear(claim));
     found
 }
 
-fn is_bent(claim: &Claim) -> bool {
-    claim.relation == Relation::Divides || [&claim.left, &claim.right].into_iter().any(bends)
+fn is_nonlinear(claim: &Claim) -> bool {
+    claim.relation == Relation::Divides
+        || [&claim.left, &claim.right].into_iter().any(has_nonlinear_part)
 }
 
-fn bends(dim: &Dim) -> bool {
+fn has_nonlinear_part(dim: &Dim) -> bool {
     let Dim::Op(op, operands) = dim else { return false };
     let (a, b) = (&operands.0, &operands.1);
     let own = match op {
@@ -93,5 +94,5 @@ fn bends(dim: &Dim) -> bool {
         DimOp::Mul => a.as_int().is_none() && b.as_int().is_none(),
         DimOp::FloorDiv | DimOp::FloorMod | DimOp::CeilDiv | DimOp::Min | DimOp::Max => true,
     };
-    own || bends(a) || bends(b)
+    own || has_nonlinear_part(a) || has_nonlinear_part(b)
 }
