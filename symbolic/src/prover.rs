@@ -173,30 +173,17 @@ impl Prover {
 
     /// The answer of one stage; `None` where it is not there.
     fn ask(&mut self, stage: Stage, formula: &Formula) -> Option<Answer> {
-        match stage {
-            Stage::Polynomial => {
-                let mark = self.engine.atoms.mark();
-                let answer = self.answer(formula);
-                self.engine.forget_from(&self.context, mark);
-                Some(answer)
-            }
-            Stage::EGraph => {
-                let mark = self.engine.atoms.mark();
-                let proved = egraph::proves(&mut self.engine, &self.context, formula);
-                self.engine.forget_from(&self.context, mark);
-                Some(if proved { Answer::Proved } else { Answer::Unknown })
-            }
-            Stage::Thorough => {
-                if self.attempts == Attempts::One {
-                    return None;
-                }
-                let mark = self.engine.atoms.mark();
-                let proved = self.engine.proves_thoroughly(&self.context, formula);
-                self.engine.forget_from(&self.context, mark);
-                Some(if proved { Answer::Proved } else { Answer::Unknown })
-            }
-            Stage::Solver => self.solver.and_then(|rlimit| self.solve(formula, rlimit)),
-        }
+        let mark = self.engine.atoms.mark();
+        let proved = |is_proved| if is_proved { Answer::Proved } else { Answer::Unknown };
+        let answer = match stage {
+            Stage::Polynomial => self.answer(formula),
+            Stage::EGraph => proved(egraph::proves(&mut self.engine, &self.context, formula)),
+            Stage::Thorough if self.attempts == Attempts::One => return None,
+            Stage::Thorough => proved(self.engine.proves_thoroughly(&self.context, formula)),
+            Stage::Solver => return self.solver.and_then(|rlimit| self.solve(formula, rlimit)),
+        };
+        self.engine.forget_from(&self.context, mark);
+        Some(answer)
     }
 
     #[cfg(feature = "z3")]

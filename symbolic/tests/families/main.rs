@@ -8,10 +8,10 @@ mod brute;
 mod draw;
 
 use draw::{Families, Question};
+use relax_corpus::sample::{Sample, is_whole};
 use relax_symbolic::{Prover, Stage, Verdict};
 use relax_syntax::facts::Answer;
 use std::collections::BTreeMap;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// How many claims there are.
@@ -56,31 +56,12 @@ fn is_solved(question: &Question) -> bool {
     cfg!(feature = "z3") && asked().answer == Answer::Proved
 }
 
-fn is_whole() -> bool {
-    std::env::var("RELAX_WHOLE").is_ok_and(|value| value == "1")
-}
-
-/// The first claim of the sample.
-fn offset() -> u64 {
-    let given = std::env::var("RELAX_SAMPLE").ok().filter(|key| !key.is_empty());
-    let commit = || {
-        let said = Command::new("git").args(["rev-parse", "HEAD"]).output().ok();
-        said.map(|said| String::from_utf8_lossy(&said.stdout).trim().to_owned()).unwrap_or_default()
-    };
-    let key = given.unwrap_or_else(commit);
-    let hash = key.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    });
-    eprintln!("RELAX_SAMPLE={key} repeats this sample");
-    (hash >> 20) % STRIDE
-}
-
 #[test]
 fn no_wrong_answer_and_the_share_holds() {
     let families = Families::new();
-    let (first, stride) = if is_whole() { (0, 1) } else { (offset(), STRIDE) };
-    // A stride that has a factor in common with the number of families would leave some out.
-    let numbers = (0..CLAIMS / stride).map(|at| at * stride + (first + at) % stride);
+    // Of each stride of claims another one: a stride that has a factor in common with the number of families would leave some out.
+    let turned = |at: u64| at - at % STRIDE + (at + at / STRIDE) % STRIDE;
+    let numbers = Sample::of("drawn claims", STRIDE as usize).take((0..CLAIMS).map(turned));
     let mut tallies: BTreeMap<&str, Tally> = BTreeMap::new();
     let mut times: Vec<(Duration, String)> = Vec::new();
     let mut undecided = String::new();
