@@ -202,11 +202,12 @@ def builds_beside(threads, builds, wanted, rounds):
         print("| workload | dims | old | old again | new | old / old again | old / new |\n" + "|---" * 7 + "|", flush=True)
         for name in wanted:
             with tempfile.TemporaryDirectory() as folder:
-                competitors = []
+                competitors, model = [], os.path.join(folder, f"{name}.onnx")
+                write_onnx(onnx, np, WORKLOADS[name], model)
                 for label, build in zip(labels, (builds[0], builds[0], builds[1])):
                     own = os.path.join(folder, label)
                     os.mkdir(own)
-                    write_onnx(onnx, np, WORKLOADS[name], os.path.join(own, f"{name}.onnx"))
+                    os.link(model, os.path.join(own, f"{name}.onnx"))
                     competitors.append(Competitor(label, threads, own, build))
                 loaded = [competitor.ask(load=name) for competitor in competitors]
                 if None in loaded:
