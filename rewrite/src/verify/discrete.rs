@@ -5,25 +5,21 @@ use relax_program::compare::Relation;
 use relax_semantics::check::{Phase, check};
 use relax_semantics::concrete::Concrete;
 use relax_syntax::annotation::Annotation;
-use relax_syntax::ir::{Atom, Body, Callee, Expr, Function, Module, VarId};
+use relax_syntax::ir::{Atom, Binding, Body, Callee, Expr, Function, Module, VarId};
 
 /// How results of a module are compared where floats may differ by more than is known.
 #[must_use]
 pub fn relation_of_rounded(module: &Module) -> Relation {
     let checked = check(module, &mut Concrete, Phase::P0);
-    let known = |function: &Function| checked.annotations.get(&function.name);
-    let counted = module.functions().any(|function| {
-        let body = function.lambda.body.as_ref();
-        known(function).zip(body).is_some_and(|(annotations, body)| counts(body, annotations))
-    });
-    if counted {
-        return Relation::Ranked;
-    }
-    let discrete = module.functions().any(|function| match known(function) {
-        Some(annotations) => makes_discrete(function, annotations),
-        None => function.lambda.body.is_some(),
-    });
-    if discrete { Relation::Typed } else { Relation::Shaped }
+    let of = |function: &Function| match (
+        &function.lambda.body,
+        checked.annotations.get(&function.name),
+    ) {
+        (Some(body), Some(annotations)) => of_body(body, annotations),
+        (Some(_), None) => Relation::Typed,
+        (None, _) => Relation::Shaped,
+    };
+    module.functions().map(of).max().unwrap_or(Relation::Shaped)
 }
 
 /// The relation of two results where one may be rounded as `exactness` says.
@@ -37,36 +33,28 @@ pub fn relation_of(exactness: Exactness, module: &Module) -> Relation {
     }
 }
 
-/// Whether some call is given floats and gives something else.
-fn makes_discrete(function: &Function, annotations: &[Annotation]) -> bool {
-    function.lambda.body.as_ref().is_some_and(|body| of_body(body, annotations))
-}
-
-fn of_body(body: &Body, annotations: &[Annotation]) -> bool {
-    let of_var = |var: VarId| annotations.get(var.0 as usize).map_or(Kinds::BOTH, kinds);
-    body.bindings().any(|binding| match &binding.expr {
-        Expr::Call { args, .. } => of_atoms(args, &of_var).floats && of_var(binding.var).others,
+/// Rounding may decide the extents of what a call of an operator gives where deduction does not know them, as those of the different
+/// elements of a tensor, and all that is no float where a call is given floats.
+fn of_body(body: &Body, annotations: &[Annotation]) -> Relation {
+    let known = |var: VarId| annotations.get(var.0 as usize);
+    let of_var = |var: VarId| known(var).map_or(Kinds::BOTH, kinds);
+    let of = |binding: &Binding| match &binding.expr {
+        Expr::Call { callee: Callee::Operator(_), .. }
+            if known(binding.var).is_some_and(has_unknown_extents) =>
+        {
+            Relation::Ranked
+        }
+        Expr::Call { args, .. } if of_atoms(args, &of_var).floats && of_var(binding.var).others => {
+            Relation::Typed
+        }
         Expr::If { then, otherwise, .. } => {
-            of_body(then, annotations) || of_body(otherwise, annotations)
+            of_body(then, annotations).max(of_body(otherwise, annotations))
         }
         // What it does with its parameters is not looked at.
-        Expr::Closure(_) => true,
-        Expr::Atom(_) | Expr::Get(..) | Expr::MatchCast(..) => false,
-    })
-}
-
-/// Whether elements decide extents: what a call of an operator gives has extents that deduction does not know, such as those of different
-/// elements of a tensor. A rounded element may be one more.
-fn counts(body: &Body, annotations: &[Annotation]) -> bool {
-    body.bindings().any(|binding| match &binding.expr {
-        Expr::Call { callee: Callee::Operator(_), .. } => {
-            annotations.get(binding.var.0 as usize).is_some_and(has_unknown_extents)
-        }
-        Expr::If { then, otherwise, .. } => {
-            counts(then, annotations) || counts(otherwise, annotations)
-        }
-        _ => false,
-    })
+        Expr::Closure(_) => Relation::Typed,
+        Expr::Call { .. } | Expr::Atom(_) | Expr::Get(..) | Expr::MatchCast(..) => Relation::Shaped,
+    };
+    body.bindings().map(of).max().unwrap_or(Relation::Shaped)
 }
 
 fn has_unknown_extents(annotation: &Annotation) -> bool {

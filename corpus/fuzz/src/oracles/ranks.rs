@@ -184,7 +184,10 @@ impl Sharded<'_> {
             (Ok(want), Ok(got)) => {
                 match compare(Relation::Equal, &want, &got) {
                     Ok(()) => {}
-                    Err(_) if sums => self.near(&want, &got)?,
+                    Err(_) if sums => match relation_of_rounded(self.module) {
+                        Relation::Ranked => compare(Relation::Ranked, &want, &got)?,
+                        rounded => self.near(rounded, &want, &got)?,
+                    },
                     Err(why) => return Err(why),
                 }
                 &mut statistics.compared
@@ -203,13 +206,13 @@ impl Sharded<'_> {
     }
 
     /// The same but for the rounding of sums that are formed in another order.
-    fn near(&self, want: &Value, got: &Value) -> Result<(), String> {
+    fn near(&self, rounded: Relation, want: &Value, got: &Value) -> Result<(), String> {
         match (want, got) {
             (Value::Tuple(want), Value::Tuple(got)) if want.len() == got.len() => {
-                want.iter().zip(got).try_for_each(|(want, got)| self.near(want, got))
+                want.iter().zip(got).try_for_each(|(want, got)| self.near(rounded, want, got))
             }
             (Value::Tensor(own), Value::Tensor(other)) => {
-                if self.is_near(own, other) {
+                if self.is_near(rounded, own, other) {
                     return Ok(());
                 }
                 compare(Relation::Equal, want, got)
@@ -218,13 +221,10 @@ impl Sharded<'_> {
         }
     }
 
-    fn is_near(&self, want: &Tensor, got: &Tensor) -> bool {
-        if relation_of_rounded(self.module) == Relation::Ranked {
-            return want.shape().len() == got.shape().len() && want.dtype() == got.dtype();
-        }
+    fn is_near(&self, rounded: Relation, want: &Tensor, got: &Tensor) -> bool {
         let shapes = want.shape() == got.shape() && want.dtype() == got.dtype();
         // What a rounded value decides, and what a narrow dtype rounds, is any.
-        if !shapes || self.is_chaotic() {
+        if !shapes || rounded.leaves_integers() || self.is_chaotic() {
             return shapes;
         }
         if !want.dtype().is_float() {
@@ -241,7 +241,7 @@ impl Sharded<'_> {
         pairs.iter().all(|(want, got)| (want - got).abs() <= allowed)
     }
 
-    /// Whether rounding may be large: constants at the edges of a dtype, narrow floats, or integers and bools that floats decide.
+    /// Whether rounding may be large: constants at the edges of a dtype, or narrow floats.
     fn is_chaotic(&self) -> bool {
         let dtypes = || {
             self.function.vars.iter().filter_map(|var| var.annotation.as_ref()?.as_tensor()?.dtype)
@@ -253,7 +253,6 @@ impl Sharded<'_> {
             _ => &[],
         });
         dtypes().any(|dtype| matches!(dtype, DType::F16 | DType::BF16))
-            || relation_of_rounded(self.module).leaves_integers()
             || atoms.any(|atom| matches!(atom, Atom::Constant(constant) if !is_tame(constant)))
     }
 
