@@ -63,6 +63,9 @@ pub(crate) struct Global {
     /// When to color messages
     #[arg(long, global = true, value_enum, default_value = "auto")]
     pub(crate) color: ColorChoice,
+    /// Write the distinct questions on dims that the prover is asked, one JSON object a line, as `relax prove --file` reads them
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) questions: Option<PathBuf>,
 }
 
 /// Who reads the output.

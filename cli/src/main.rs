@@ -6,6 +6,7 @@ mod commands;
 mod environment;
 mod exit;
 mod files;
+mod questions;
 mod report;
 mod signals;
 mod terminal;
@@ -66,8 +67,13 @@ fn command() -> Exit {
         Err(error) => return show_usage(&with_owners(error)),
     };
     let mut terminal = Terminal::new(&cli.global);
-    let outcome = environment::check(std::env::vars_os())
-        .and_then(|()| commands::dispatch(cli.command, &mut terminal));
+    let outcome =
+        environment::check(std::env::vars_os()).and_then(|()| match &cli.global.questions {
+            Some(path) => questions::noted(path, &mut terminal, |terminal| {
+                commands::dispatch(cli.command, terminal)
+            }),
+            None => commands::dispatch(cli.command, &mut terminal),
+        });
     let outcome = outcome.and_then(|exit| terminal.finish().map(|()| exit));
     end(outcome, &mut terminal)
 }

@@ -1,8 +1,10 @@
 //! Boolean combinations of claims, as `relax prove` asks them.
 
 use crate::engine::is_moderate;
+use relax_syntax::Name;
 use relax_syntax::dim::Dim;
 use relax_syntax::facts::{Claim, Counterexample};
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// How many parts a formula may have to be looked at.
@@ -109,6 +111,21 @@ impl Formula {
             }
         }
         true
+    }
+
+    /// Replaces every variable that `map` knows, all at once.
+    pub(crate) fn substitute(&self, map: &BTreeMap<Name, Dim>) -> Self {
+        let all = |parts: &[Formula]| parts.iter().map(|part| part.substitute(map)).collect();
+        match self {
+            Formula::True | Formula::False => self.clone(),
+            Formula::Claim(claim) => Formula::Claim(claim.substitute(map)),
+            Formula::And(parts) => Formula::And(all(parts)),
+            Formula::Or(parts) => Formula::Or(all(parts)),
+            Formula::Not(operand) => Formula::negation(operand.substitute(map)),
+            Formula::Implies(parts) => {
+                Formula::implies(parts.0.substitute(map), parts.1.substitute(map))
+            }
+        }
     }
 
     /// Calls `visit` on each claim, left to right.

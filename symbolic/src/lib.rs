@@ -6,6 +6,7 @@
 //! `Unknown`, what is decided is right: a proof covers every assignment that satisfies the facts,
 //! with mathematical integers, and a counterexample was evaluated.
 
+pub mod asked;
 mod atoms;
 mod bounds;
 mod certificate;

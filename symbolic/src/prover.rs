@@ -1,5 +1,6 @@
 //! The front: scopes of facts, questions, and counts of what was decided.
 
+use crate::asked;
 use crate::certificate::{self, Keep};
 use crate::claims::Formula;
 use crate::context::Context;
@@ -138,6 +139,7 @@ impl Prover {
                 break;
             }
         }
+        asked::note(&self.context.claims, formula, &verdict.answer);
         verdict
     }
 

@@ -53,6 +53,12 @@ impl Claim {
         Self { left: left.into(), relation, right: right.into() }
     }
 
+    /// Replaces every variable that `map` knows, all at once.
+    #[must_use]
+    pub fn substitute(&self, map: &BTreeMap<Name, Dim>) -> Self {
+        Self::new(self.left.substitute(map), self.relation, self.right.substitute(map))
+    }
+
     /// The values of both sides under an assignment; `None` where a side has none.
     #[must_use]
     pub fn sides(&self, values: &Counterexample) -> Option<(i64, i64)> {

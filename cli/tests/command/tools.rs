@@ -199,3 +199,32 @@ fn a_finding_is_run_again() {
         assert_eq!(folder.ended(&["fuzz", "--replay", "found.rx", other, "1"]).1, Some(2));
     }
 }
+
+#[test]
+fn questions_of_a_command_are_asked_again() {
+    let folder = Folder::new();
+    let fails =
+        "def main(x: Tensor((\"n\", 4), \"f32\")):\n    return reshape(x, shape(n * 2, 2))\n";
+    folder.write("p.rx", fails);
+    for command in [&["check", "p.rx"][..], &["opt", "p.rx", "--to", "P2.3"]] {
+        let ended = folder.ended(&[command, &["--questions", "asked.jsonl"]].concat());
+        assert_eq!(ended.1, Some(0), "{}", ended.0);
+        let path = folder.0.path().join("asked.jsonl");
+        let asked = std::fs::read_to_string(path).expect("it is written");
+        let product = asked.lines().find(|line| line.contains("n * 2 * 2")).expect(&asked);
+        let product: Value = serde_json::from_str(product).expect(product);
+        assert_eq!(
+            (&product["assume"][0], &product["expect"]),
+            (&"0 <= n".into(), &"proved".into())
+        );
+        // Each as text means what it meant, and gets the answer that it got.
+        let (said, code) = folder.ended(&["prove", "--file", "asked.jsonl", "--no-solver"]);
+        let contradictions = said.lines().filter(|line| {
+            let (expected, found) = line.split_once(": ").expect("expected ANSWER: COUNT ANSWER");
+            found.rsplit(' ').next() != expected.rsplit(' ').next()
+        });
+        assert_eq!((contradictions.count(), code), (0, Some(0)), "{said}");
+    }
+    let (said, code) = folder.ended(&["check", "p.rx", "--questions", "nowhere/asked.jsonl"]);
+    assert_eq!((said.contains("cannot write"), code), (true, Some(2)), "{said}");
+}

@@ -129,8 +129,7 @@ impl Walk<'_> {
             }
         }
         for claim in self.claims.values_mut() {
-            claim.left = claim.left.substitute(&map);
-            claim.right = claim.right.substitute(&map);
+            *claim = claim.substitute(&map);
         }
         self.rounded.values_mut().for_each(|rounded| rounded.substitute(&map));
         let bound = self.builder.bounded.remove(&**name);

@@ -51,13 +51,9 @@ pub(crate) struct Instance {
 
 impl Instance {
     fn new(rule: &Rule, with: BTreeMap<Name, Dim>) -> Self {
-        let for_these = |claim: &Claim| {
-            let (left, right) = (claim.left.substitute(&with), claim.right.substitute(&with));
-            Claim::new(left, claim.relation, right)
-        };
         Self {
             rule: rule.name,
-            conditions: rule.conditions.iter().map(for_these).collect(),
+            conditions: rule.conditions.iter().map(|claim| claim.substitute(&with)).collect(),
             left: rule.left.substitute(&with),
             right: rule.right.substitute(&with),
             with,

@@ -97,8 +97,7 @@ impl<'a> Question<'a> {
                 number.into_iter().for_each(|v| _ = map.insert(name.clone(), Dim::var(v)));
             });
         }
-        let (left, right) = (fact.left.substitute(&map), fact.right.substitute(&map));
-        Formula::Claim(Claim::new(left, fact.relation, right)).to_string()
+        Formula::Claim(fact.substitute(&map)).to_string()
     }
 
     fn is_small(&self) -> bool {

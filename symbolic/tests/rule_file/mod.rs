@@ -70,10 +70,7 @@ impl Statement {
     /// As one formula, with other variables.
     pub(crate) fn renamed(&self, with: &BTreeMap<Name, Name>) -> Formula {
         let map = with.iter().map(|(from, to)| (from.clone(), Dim::Var(to.clone()))).collect();
-        let claim = |claim: &Claim| {
-            let (left, right) = (claim.left.substitute(&map), claim.right.substitute(&map));
-            Formula::Claim(Claim::new(left, claim.relation, right))
-        };
+        let claim = |claim: &Claim| Formula::Claim(claim.substitute(&map));
         let conditions = self.conditions.iter().map(claim).collect();
         Formula::implies(Formula::And(conditions), claim(&self.equation))
     }

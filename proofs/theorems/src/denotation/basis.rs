@@ -10,7 +10,7 @@ use super::denoter::{Denoter, extent};
 use super::linear::is_linear;
 use super::names::{ADD, DIVIDE, MAXIMUM, MINIMUM, MULTIPLY, NEGATIVE, SUBTRACT};
 use super::program::rebuilt;
-use super::term::{Binder, Domain, FoldOp, Known, Term, Test, domain_of, substitute_claim};
+use super::term::{Binder, Domain, FoldOp, Known, Term, Test, domain_of};
 use crate::rules::instance::dtype_of;
 use crate::rules::rule::{Operand, Rule};
 use relax_syntax::Name;
@@ -154,7 +154,7 @@ impl Unit<'_> {
         } else {
             Term::Fold(domain, op.clone(), renamed(&rest, &places), Box::new(body))
         };
-        Ok(sum.where_all(inside.iter().map(|claim| substitute_claim(claim, &places)), domain))
+        Ok(sum.where_all(inside.iter().map(|claim| claim.substitute(&places)), domain))
     }
 
     /// The axis of the operand in which a variable is the index of all elements that a linear term has.

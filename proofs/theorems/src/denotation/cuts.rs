@@ -4,9 +4,7 @@ use super::normal::Normalizer;
 use super::poly::Poly;
 use super::program::rebuilt;
 use super::ranges::factors;
-use super::term::{
-    Binder, Domain, FoldOp, Known, Stuck, Term, Test, mentions, substitute_claim, unknown,
-};
+use super::term::{Binder, Domain, FoldOp, Known, Stuck, Term, Test, mentions, unknown};
 use relax_syntax::Name;
 use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::facts::{Claim, Relation};
@@ -42,7 +40,7 @@ impl Normalizer<'_> {
             }
             if claim.relation == Relation::Equal {
                 // Where there is a place, its multiple is what it is compared with.
-                let there = substitute_claim(claim, &BTreeMap::from([(k.clone(), point.clone())]));
+                let there = claim.substitute(&BTreeMap::from([(k.clone(), point.clone())]));
                 return self.pick(domain, op, (binders, at), body, (&point, &there));
             }
             for side in [

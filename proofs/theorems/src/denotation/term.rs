@@ -168,7 +168,7 @@ fn alike(a: &Term, b: &Term, map: &mut BTreeMap<Name, Dim>) -> bool {
         }
         (Term::If(s, a, c), Term::If(t, b, d)) => {
             let tests = match (s, t) {
-                (Test::Dims(s), Test::Dims(t)) => *s == substitute_claim(t, map),
+                (Test::Dims(s), Test::Dims(t)) => *s == t.substitute(map),
                 (Test::Element(s), Test::Element(t)) => alike(s, t, map),
                 _ => false,
             };
@@ -198,14 +198,10 @@ fn alike(a: &Term, b: &Term, map: &mut BTreeMap<Name, Dim>) -> bool {
 impl Test {
     pub(crate) fn substitute(&self, map: &BTreeMap<Name, Dim>) -> Test {
         match self {
-            Test::Dims(claim) => Test::Dims(substitute_claim(claim, map)),
+            Test::Dims(claim) => Test::Dims(claim.substitute(map)),
             Test::Element(term) => Test::Element(Box::new(term.substitute(map))),
         }
     }
-}
-
-pub(crate) fn substitute_claim(claim: &Claim, map: &BTreeMap<Name, Dim>) -> Claim {
-    Claim::new(claim.left.substitute(map), claim.relation, claim.right.substitute(map))
 }
 
 pub(crate) fn mentions(dim: &Dim, names: &dyn Fn(&Name) -> bool) -> bool {

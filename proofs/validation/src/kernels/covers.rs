@@ -3,7 +3,7 @@
 use super::Found;
 use super::reads::Load;
 use super::scope::{Around, Scope};
-use super::values::{is_of_values, substituted};
+use super::values::is_of_values;
 use super::walk::Store;
 use crate::obligation::Outcome;
 use relax_syntax::Name;
@@ -79,7 +79,7 @@ impl Witnessed<'_> {
         let Some(witness) = witness(&self.loops, indices, element) else { return false };
         // What is known of loaded integers is no condition here: a store under such a one is guarded.
         let known = self.store.known.iter().filter(|claim| !is_of_values(claim));
-        let known = known.map(|claim| substituted(claim, &witness));
+        let known = known.map(|claim| claim.substitute(&witness));
         let equal = indices
             .iter()
             .zip(element)

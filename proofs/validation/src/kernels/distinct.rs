@@ -3,7 +3,7 @@
 
 use super::Found;
 use super::scope::Scope;
-use super::values::{is_of_values, substituted};
+use super::values::is_of_values;
 use super::walk::Store;
 use crate::obligation::Outcome;
 use relax_syntax::Name;
@@ -60,7 +60,7 @@ fn tells_apart(store: &Store, at: usize, scope: &mut Scope) -> Outcome {
     }
     let inner = store.known[store.loops[at].known..].iter();
     for claim in inner.filter(|claim| !is_of_values(claim)) {
-        scope.facts.assume(substituted(claim, &other));
+        scope.facts.assume(claim.substitute(&other));
     }
     for index in indices {
         scope.facts.assume(Claim::new(index.clone(), Relation::Equal, index.substitute(&other)));

@@ -86,7 +86,7 @@ impl Scope<'_> {
                 continue;
             }
             at.insert(each.value.clone(), Dim::Var(name.clone()));
-            known.extend(each.claims.iter().map(|claim| substituted(claim, &at)));
+            known.extend(each.claims.iter().map(|claim| claim.substitute(&at)));
         }
         self.values.checked = checked;
         known
@@ -121,7 +121,7 @@ impl Checked {
                 around.start.iter().map(|start| Claim::new(start.clone(), Relation::AtMost, var()));
             let stop =
                 around.stop.iter().map(|stop| Claim::new(var(), Relation::Less, stop.clone()));
-            claims.extend(start.chain(stop).map(|claim| substituted(&claim, at)));
+            claims.extend(start.chain(stop).map(|claim| claim.substitute(at)));
         }
         let equal = self.indices.iter().zip(indices);
         claims
@@ -129,15 +129,6 @@ impl Checked {
                 Claim::new(own.substitute(at), Relation::Equal, other.clone())
             }));
         claims
-    }
-}
-
-/// A claim of another iteration.
-pub(super) fn substituted(claim: &Claim, by: &BTreeMap<Name, Dim>) -> Claim {
-    Claim {
-        left: claim.left.substitute(by),
-        relation: claim.relation,
-        right: claim.right.substitute(by),
     }
 }
 
