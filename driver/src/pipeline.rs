@@ -1,8 +1,8 @@
 //! The passes of a target: the stages from text to P2.3, and what schedules tensor programs for its device.
 
-use crate::{Library, Target};
+use crate::{Library, Target, Tuning};
 use relax_cuda::as_programs;
-use relax_emit::tiles::{Hardware, Isa, Plan, Table};
+use relax_emit::tiles::{Hardware, Isa, Measured, Plan, Table, Tile};
 use relax_lower::constants::evaluate_constants;
 use relax_lower::lowered::Lowered;
 use relax_lower::passes::{
@@ -157,17 +157,37 @@ fn fusion(target: &Target) -> Fusion {
     match (target.device, target.numerics) {
         // The schedule evaluates constants there.
         (Device::Cpu, Numerics::Reassociated) => {
-            let (constants, units) = (Constants::Evaluated, Units::PROCESSOR);
+            let (constants, units) = (Constants::Evaluated, of_processor(&target.tuning));
             Fusion { passes: &FUSION_FAST, constants, units }
         }
         (device, _) => {
             let units = match device {
-                Device::Interp | Device::Cpu => Units::PROCESSOR,
+                Device::Interp | Device::Cpu => of_processor(&target.tuning),
                 Device::Wgpu | Device::Cuda => Units::GPU,
             };
             Fusion { passes: &FUSION, constants: Constants::Computed, units }
         }
     }
+}
+
+/// What bytes and kernels cost beside operations: as `relax tune` measured the fastest tile and reads from behind the second cache, with
+/// the built-in time of a start; without measurements the built-in figures.
+fn of_processor(tuning: &Tuning) -> Units {
+    /// Picoseconds in which a kernel is started.
+    const START: i128 = 400_000;
+    let Some(table) = &tuning.tiles else { return Units::PROCESSOR };
+    let lanes = i128::from(table.hardware.isa.lanes());
+    let operations = |tile: Tile| 2 * lanes * i128::from(tile.rows * tile.vectors);
+    // Operations in a time, by the tile that does most of them.
+    let most = |picoseconds: i128| {
+        let in_it = |measured: &Measured| {
+            operations(measured.tile) * picoseconds / i128::from(measured.times.in_place.max(1))
+        };
+        table.tiles.iter().map(in_it).max().unwrap_or(1).max(1)
+    };
+    // A vector has four bytes a lane.
+    let byte = most(i128::from(table.far)) / (4 * lanes);
+    Units { byte: byte.max(1), launch: most(START) }
 }
 
 /// A module whose products with quantized weights round activations. Private functions are put in the place of their calls before, so
@@ -192,4 +212,34 @@ pub fn panel(isa: Isa, tiles: Option<&Table>) -> Option<NonZeroU32> {
     let table = tiles.filter(|table| table.hardware.isa == isa).cloned();
     let table = table.unwrap_or_else(|| Table::built_in(Hardware::assumed(isa)));
     u32::try_from(Plan::of(&table).panel()).ok().and_then(NonZeroU32::new)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_and_kernels_cost_what_was_measured() {
+        let units =
+            |table: &Table| of_processor(&Tuning { tiles: Some(table.clone()), products: None });
+        let table = Table::built_in(Hardware::assumed(Isa::Avx512));
+        let built_in = units(&table);
+        assert_eq!(of_processor(&Tuning::default()), Units::PROCESSOR);
+
+        let mut slow_memory = table.clone();
+        slow_memory.far *= 10;
+        let of_slow_memory = units(&slow_memory);
+        assert!((9..=11).contains(&(of_slow_memory.byte / built_in.byte)), "{of_slow_memory:?}");
+        assert_eq!(of_slow_memory.launch, built_in.launch);
+
+        let mut slow_sums = table;
+        slow_sums.tiles.iter_mut().for_each(|tile| tile.times.in_place *= 4);
+        let of_slow_sums = units(&slow_sums);
+        assert!(of_slow_sums.byte < built_in.byte && of_slow_sums.launch < built_in.launch);
+
+        // What nobody can measure is no division by zero.
+        slow_memory.tiles.iter_mut().for_each(|tile| tile.times.in_place = 0);
+        slow_memory.far = 0;
+        assert_eq!(units(&slow_memory).byte, 1);
+    }
 }

@@ -42,8 +42,8 @@ pub(crate) struct BuildArgs {
     /// weights of 16 bits do then
     #[arg(long, value_enum, default_value = "f32")]
     pub(crate) activations: Activations,
-    /// Tile matrix products by the measurements of `relax tune`: those of this machine, or a file. By default the
-    /// built-in cost model decides, which is the same everywhere
+    /// Tile matrix products, and weigh bytes against operations where rules choose a form, by the measurements of `relax tune`: those of this
+    /// machine, or a file. By default the built-in cost model decides, which is the same everywhere
     #[arg(long, value_name = "TABLE", num_args = 0..=1, conflicts_with = "exact")]
     pub(crate) tuned: Option<Option<PathBuf>>,
     /// Build what each rank of the program's mesh runs, for `relax run --ranks` and `--mpi`: of `main`, or of another function. It is the
