@@ -3,11 +3,13 @@
     python3 bench/rewrites/run.py target/release/relax --before OLD/relax [--only NAME] [--rounds N] [--output FILE.md]
     python3 bench/rewrites/run.py target/release/relax --rules all|default [--only NAME] [--output FILE.md]
     python3 bench/rewrites/run.py target/release/relax --versions [--only NAME] [--rounds N] [--output FILE.md]
+    python3 bench/rewrites/run.py target/release/relax --forms [--only NAME] [--output FILE.md]
 
 The models have random weights (models.py); files of them are written to a temporary folder, 1.3 GB. Both builds make a module
 file with an empty cache, and one thread runs them in turns: the machine may be busy, and the ratio says more than the times.
 Operations, bytes and launches are those that `relax bench` counts. With --rules one build is compared with itself, without and with
 rewrite rules, also on the models of the corpus; there the seconds of builds depend on how busy the machine is, and the rest does not.
+With --forms what `relax rewrite --approximate` takes out of each graph is compared with the greedy form, at limits of the search for a cheaper one.
 With --versions programs whose order of products is free (programs/) are compared at several dims, also without and with rules.
 """
 
@@ -164,6 +166,40 @@ def table_of_versions(arguments, folder):
             yield f"| {name}: {guards} | {shown} | {launches} | {least[0]:.3f} | {least[1]:.3f} | {least[0] / least[1]:.2f} |"
 
 
+def forms(relax, program, steps):
+    """How near forms are to the cheapest, and how many seconds the command took."""
+    command = [relax, "rewrite", str(program), "--approximate", "--explain", "--format", "json", "--limit", f"extraction={steps}"]
+    start = time.monotonic()
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    seconds = time.monotonic() - start
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(command)}: {done.stdout}{done.stderr}")
+    return json.loads(done.stdout.splitlines()[-1])["forms"], seconds
+
+
+def table_of_forms(arguments, folder):
+    yield "| programs | steps | forms | cheaper than the greedy one | most saved | not proved to be the cheapest | seconds |"
+    yield "|---" * 7 + "|"
+    suite = sorted((CORPUS.parent / "suite" / "passes").glob("*.rx"))
+    groups = {"corpus/suite/passes": suite, "bench/rewrites/programs": sorted(PROGRAMS.glob("*.rx"))}
+    groups |= {name: [CORPUS / name] for name in SMALL}
+    for name, programs in groups.items():
+        if arguments.only and arguments.only not in name:
+            continue
+        for steps in (1000, 20_000, 400_000):
+            # Programs that are wrong on purpose are refused.
+            found = [forms(arguments.relax, program, steps) for program in programs if is_right(arguments.relax, program)]
+            count = lambda key: sum(counts[key] for counts, _ in found)
+            most = max(counts["most_saved_percent"] for counts, _ in found)
+            seconds = sum(seconds for _, seconds in found)
+            counts = [count(key) for key in ("looked_for", "cheaper_than_greedy")]
+            yield f"| {name} | {steps} | {counts[0]} | {counts[1]} | {most} % | {count('not_proved_cheapest')} | {seconds:.1f} |"
+
+
+def is_right(relax, program):
+    return subprocess.run([relax, "rewrite", str(program)], capture_output=True, check=False).returncode == 0
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("relax")
@@ -171,13 +207,15 @@ def main():
     other.add_argument("--before", help="an older build")
     other.add_argument("--rules", help="what `relax build --rules` takes, or `default`")
     other.add_argument("--versions", action="store_true", help="programs with versions, without rules and as they are built by default")
+    other.add_argument("--forms", action="store_true", help="forms of graphs beside greedy ones")
     parser.add_argument("--only", help="a part of a model's name")
     parser.add_argument("--rounds", type=int, default=3, help="of which the least time is shown")
     parser.add_argument("--seconds", type=float, default=2.0, help="of a round")
     parser.add_argument("--output", help="also write the table to this file")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        rows = table_of_versions if arguments.versions else table_of_rules if arguments.rules else table
+        rows = table_of_rules if arguments.rules else table
+        rows = table_of_versions if arguments.versions else table_of_forms if arguments.forms else rows
         show(rows(arguments, Path(folder)), arguments.output)
 
 

@@ -91,7 +91,8 @@ pub(crate) struct SaturationArgs {
     /// Also use rules over the real numbers, which round floats elsewhere
     #[arg(long)]
     pub(crate) approximate: bool,
-    /// Limits of a region: nodes, iterations, classes, matches (of a rule in a round)
+    /// Limits of a region: nodes, iterations, classes, matches (of a rule in a round), extraction (steps of a search for a
+    /// cheaper form)
     #[arg(long, value_name = "NAME=N")]
     pub(crate) limit: Vec<String>,
 }

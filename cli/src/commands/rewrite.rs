@@ -9,7 +9,7 @@ use crate::terminal::Terminal;
 use relax_program::frontend::print;
 use relax_rewrite::pipeline::Failed;
 use relax_rewrite::saturation::{
-    self, Extraction, FunctionReport, Options, Report, RuleKind, Uses, saturate_module,
+    self, Extraction, Forms, FunctionReport, Options, Report, RuleKind, Uses, saturate_module,
     version_module,
 };
 use relax_semantics::check::Checked;
@@ -132,11 +132,18 @@ fn lines(report: &Report) -> String {
             "applied": applications, "nanoseconds": nanoseconds,
         })
     });
+    let Forms { looked_for, cheaper, unproved, most_saved } = report.forms;
     let object = json!({
         "type": "rewrites",
         "rewritten": report.rewritten,
         "regions": report.regions,
         "saturated": report.saturated,
+        "forms": {
+            "looked_for": looked_for,
+            "cheaper_than_greedy": cheaper,
+            "not_proved_cheapest": unproved,
+            "most_saved_percent": most_saved,
+        },
         "rules": rules.collect::<Vec<_>>(),
     });
     let _ = writeln!(text, "{object}");
@@ -155,6 +162,12 @@ fn explanation(report: &Report) -> String {
         "{} of {regions} regions rewritten, {saturated} saturated",
         report.rewritten
     );
+    let Forms { looked_for, cheaper, unproved, most_saved } = report.forms;
+    let _ = write!(text, "{looked_for} forms looked for, {cheaper} cheaper than the greedy one");
+    if cheaper > 0 {
+        let _ = write!(text, ", by up to {most_saved} %");
+    }
+    let _ = writeln!(text, "; {unproved} not proved to be the cheapest");
     expensive(report, &mut text);
     text
 }

@@ -1,12 +1,14 @@
 //! One form of a region out of its graph: cheap at given dims, each shared value counted once.
 //!
-//! To find the cheapest form with sharing is hard (it contains set cover). The way here is the greedy one: a class
+//! To find the cheapest form with sharing is hard (it contains set cover). The greedy way comes first: a class
 //! takes the node whose operands, with all that they need counted once, cost least; a cost never falls below that of
 //! the most expensive operand, so what is found for a class without sharing is the cheapest, and with sharing it is
-//! at most as many times dearer as a value is used. Whoever takes a form compares it with the one at hand.
+//! at most as many times dearer as a value is used. Then a [search](super::optimal) with a limit of steps looks for a cheaper one;
+//! most graphs are small enough that what it leaves is the cheapest of all. Whoever takes a form compares it with the one at hand.
 
 use super::cost::{Cost, cost_of, may_fuse};
 use super::graph::Graph;
+use super::optimal::{Node, Optimum, Priced, optimum};
 use super::term::{Head, Term};
 use egg::Id;
 use relax_syntax::Name;
@@ -14,6 +16,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The dims at which costs are compared.
 pub(super) type Values = BTreeMap<Name, i64>;
+
+/// A form that was taken out of a graph.
+pub(super) struct Extracted {
+    pub(super) form: Form,
+    /// Whether no other one costs less, or a dear one was wanted; false where the search ended at its limit.
+    pub(super) is_proved: bool,
+    /// What the search saved, in percent of the greedy form, where it found a cheaper one.
+    pub(super) saved: Option<u8>,
+}
 
 /// A node for each class that is needed.
 pub(super) type Form = BTreeMap<Id, Term>;
@@ -86,13 +97,14 @@ impl<'g, 'f> Forms<'g, 'f> {
         Self { graph, classes, written }
     }
 
-    /// The form of some classes that is cheap (or dear) at some dims.
+    /// The form of some classes that is cheap (or dear) at some dims; `steps` limit the search for a cheaper one.
     pub(super) fn at(
         &self,
         roots: &[Id],
         values: &Values,
         (wanted, pricing): (Wanted, Pricing),
-    ) -> Option<Form> {
+        steps: usize,
+    ) -> Option<Extracted> {
         let value = |term: &Term, cost: &Cost| {
             let sum = |dim: &relax_syntax::dim::Dim| {
                 dim.eval(&|name| values.get(name).copied()).map_or(i128::from(i64::MAX), i128::from)
@@ -104,20 +116,39 @@ impl<'g, 'f> Forms<'g, 'f> {
             };
             if wanted == Wanted::Cheapest { total } else { (1_i128 << 40) / (total + 1) }
         };
-        let priced: Vec<(Id, Vec<(&Term, i128)>)> = self
+        let priced: Vec<Priced> = self
             .classes
             .iter()
             .map(|(id, nodes)| {
-                (*id, nodes.iter().map(|(term, cost)| (term, value(term, cost))).collect())
+                let nodes = nodes.iter().map(|(term, cost)| Node {
+                    term,
+                    own: value(term, cost),
+                    is_written: self.written.contains(term),
+                });
+                (*id, nodes.collect())
             })
             .collect();
+        let roots: Vec<Id> = roots.iter().map(|root| self.graph.find(*root)).collect();
+        let form = self.greedy(&roots, &priced)?;
+        if wanted == Wanted::Dearest {
+            return Some(Extracted { form, is_proved: true, saved: None });
+        }
+        let known = total(&form, &priced);
+        let Optimum { better, is_proved } = optimum(&priced, &roots, known, steps);
+        let percent = |form: &Form| 100 - 100 * total(form, &priced) / known.max(1);
+        let saved = better.as_ref().map(|form| u8::try_from(percent(form)).unwrap_or(0));
+        Some(Extracted { form: better.unwrap_or(form), is_proved, saved })
+    }
+
+    /// A form whose classes each have the node that is cheapest with all that it needs.
+    fn greedy(&self, roots: &[Id], priced: &[Priced]) -> Option<Form> {
         let mut best: BTreeMap<Id, Choice> = BTreeMap::new();
         let mut changed = true;
         while changed {
             changed = false;
-            for (id, nodes) in &priced {
-                for (term, own) in nodes {
-                    let Some(choice) = self.choice(*id, term, *own, &best) else { continue };
+            for (id, nodes) in priced {
+                for node in nodes {
+                    let Some(choice) = self.choice(*id, node, &best) else { continue };
                     if best.get(id).is_none_or(|known| self.is_better(&choice, known)) {
                         best.insert(*id, choice);
                         changed = true;
@@ -128,13 +159,8 @@ impl<'g, 'f> Forms<'g, 'f> {
         self.form(roots, &best)
     }
 
-    fn choice(
-        &self,
-        id: Id,
-        term: &Term,
-        own: i128,
-        best: &BTreeMap<Id, Choice>,
-    ) -> Option<Choice> {
+    fn choice(&self, id: Id, node: &Node, best: &BTreeMap<Id, Choice>) -> Option<Choice> {
+        let Node { term, own, .. } = *node;
         let mut needs = BTreeMap::new();
         for child in &term.children {
             let known = best.get(child)?;
@@ -156,7 +182,7 @@ impl<'g, 'f> Forms<'g, 'f> {
 
     fn form(&self, roots: &[Id], best: &BTreeMap<Id, Choice>) -> Option<Form> {
         let mut form = Form::new();
-        let mut open: Vec<Id> = roots.iter().map(|root| self.graph.find(*root)).collect();
+        let mut open: Vec<Id> = roots.to_vec();
         while let Some(id) = open.pop() {
             if form.contains_key(&id) {
                 continue;
@@ -165,8 +191,17 @@ impl<'g, 'f> Forms<'g, 'f> {
             open.extend(&term.children);
             form.insert(id, term.clone());
         }
-        is_acyclic(&form, roots, self.graph).then_some(form)
+        is_acyclic(&form, roots).then_some(form)
     }
+}
+
+/// What a form costs altogether.
+fn total(form: &Form, priced: &[Priced]) -> i128 {
+    let own = |(id, nodes): &Priced| {
+        let chosen = form.get(id)?;
+        nodes.iter().find(|node| node.term == chosen).map(|node| node.own)
+    };
+    priced.iter().filter_map(own).sum()
 }
 
 /// The classes whose value is known when a module is built; `leaves` are the values from outside of which that is so.
@@ -202,7 +237,7 @@ fn is_call(head: &Head) -> bool {
 }
 
 /// The operands of a class may have changed their choice after it took its own: then it is no form.
-fn is_acyclic(form: &Form, roots: &[Id], graph: &Graph) -> bool {
+fn is_acyclic(form: &Form, roots: &[Id]) -> bool {
     fn visit(form: &Form, id: Id, open: &mut BTreeSet<Id>, done: &mut BTreeSet<Id>) -> bool {
         if done.contains(&id) {
             return true;
@@ -216,7 +251,7 @@ fn is_acyclic(form: &Form, roots: &[Id], graph: &Graph) -> bool {
         fine
     }
     let (mut open, mut done) = (BTreeSet::new(), BTreeSet::new());
-    roots.iter().all(|&root| visit(form, graph.find(root), &mut open, &mut done))
+    roots.iter().all(|&root| visit(form, root, &mut open, &mut done))
 }
 
 /// A term over the classes as they are now.

@@ -21,6 +21,7 @@ mod graph;
 mod guards;
 mod instantiate;
 mod matching;
+mod optimal;
 pub mod own_rules;
 mod polynomial;
 mod prepare;
@@ -43,7 +44,7 @@ pub use crate::guarded::Guard;
 pub use fused::{Constants, FusedCost, Fusion, Units};
 pub use polynomial::Polynomial;
 pub use prepare::{prepared, tidied};
-pub use report::{FunctionReport, Kept, RegionReport, Report};
+pub use report::{Forms, FunctionReport, Kept, RegionReport, Report};
 pub use search::{Limits, Uses};
 pub use versions::{Version, Versioned, version_module};
 pub use walk::{Extraction, saturate_module};
@@ -102,7 +103,7 @@ impl Options {
     /// # Errors
     /// What was expected.
     pub fn set_limit(&mut self, text: &str) -> Result<(), String> {
-        let expected = "expected nodes=N, iterations=N, classes=N or matches=N";
+        let expected = "expected nodes=N, iterations=N, classes=N, matches=N or extraction=N";
         let (name, value) = text.split_once('=').ok_or(expected)?;
         let value: usize = value.parse().map_err(|_| expected)?;
         match name {
@@ -110,6 +111,7 @@ impl Options {
             "iterations" => self.limits.iterations = value,
             "classes" => self.limits.classes = value,
             "matches" => self.limits.matches = value,
+            "extraction" => self.limits.extraction = value,
             _ => return Err(expected.to_owned()),
         }
         Ok(())

@@ -24,17 +24,20 @@ pub struct Limits {
     pub classes: usize,
     /// Matches of one rule in one round; those beyond it have their turn in the next.
     pub matches: usize,
+    /// Steps of each search for a form that is cheaper than the greedy one.
+    pub extraction: usize,
 }
 
 impl Limits {
     /// Of builds that nobody asked for rules: the regions of models that gain after fusion do so in a few rounds, which take a quarter
     /// of the time of all.
-    pub const OF_BUILDS: Self = Self { nodes: 600, iterations: 4, classes: 600, matches: 60 };
+    pub const OF_BUILDS: Self =
+        Self { nodes: 600, iterations: 4, classes: 600, matches: 60, extraction: 1000 };
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { nodes: 1500, iterations: 8, classes: 1000, matches: 60 }
+        Self { nodes: 1500, iterations: 8, classes: 1000, matches: 60, extraction: 20_000 }
     }
 }
 

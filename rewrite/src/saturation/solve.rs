@@ -3,11 +3,12 @@
 use super::cost::{Cost, cost_of};
 use super::encode::{Encoded, From, Step};
 use super::explain::{Explained, explained};
-use super::extract::{Form, Forms, Pricing, Values, Wanted, canonical, cost_in, cost_of_form};
+use super::extract::{self, Form, Pricing, Values, Wanted, canonical, cost_in, cost_of_form};
 use super::graph::{Graph, Shapes};
 use super::polynomial::Polynomial;
 use super::questions::Questions;
 use super::replay::replays;
+use super::report::Forms;
 use super::rulebook::Directed;
 use super::search::{Limits, Saturated, saturate};
 use super::term::{Head, Term};
@@ -80,6 +81,8 @@ pub(super) struct Solved {
     /// The cheapest form of those that are proved to cost no more than the region as it is, for all dims.
     pub(super) always: usize,
     pub(super) saturated: Saturated,
+    /// How near they are to the cheapest of the graph.
+    pub(super) looked_for: Forms,
 }
 
 /// Saturates a region under what is declared of dims.
@@ -124,16 +127,19 @@ fn within(
     let own = Written::of(region, &graph, &written);
     let mut forms: Vec<Form> = Vec::new();
     let mut at = Vec::with_capacity(task.samples.len());
+    let mut looked_for = Forms::default();
     {
         let terms = written.iter().map(|(term, _)| term.clone());
-        let all = Forms::new(&graph, terms, task.constants);
+        let all = extract::Forms::new(&graph, terms, task.constants);
         let prices = task
             .pricings
             .iter()
             .flat_map(|pricing| task.samples.iter().map(move |sample| (*pricing, sample)));
         for (pricing, sample) in prices {
-            let form = all.at(&outputs, sample, (task.wanted, pricing));
-            let form = form.filter(|form| !own.is(form));
+            let steps = task.limits.extraction;
+            let found = all.at(&outputs, sample, (task.wanted, pricing), steps);
+            found.iter().for_each(|found| looked_for.count(found));
+            let form = found.map(|found| found.form).filter(|form| !own.is(form));
             let known = |form: Form| match forms.iter().position(|known| *known == form) {
                 Some(known) => known + 1,
                 None => {
@@ -158,7 +164,7 @@ fn within(
         let solution = &mut solutions[always];
         solution.replays = replays(&mut fresh, region, &solution.explained, task.own);
     }
-    Some(Solved { forms: solutions, at, always, saturated })
+    Some(Solved { forms: solutions, at, always, saturated, looked_for })
 }
 
 /// The region as it is, as far as its outputs need it. It is no form: a class may have two of its terms.

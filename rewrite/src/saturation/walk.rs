@@ -368,6 +368,7 @@ impl<'a> Engine<'a> {
         let solved = solve(region, dims, self.facts, &task, &mut choose).map(Rc::new);
         if let Some(solved) = &solved {
             self.report.count(&solved.saturated);
+            self.report.count_forms(&solved.looked_for);
         }
         let (region, dims) = (region.clone(), dims.clone());
         self.known.push(Known { region, dims, solved: solved.clone() });
