@@ -45,6 +45,11 @@ impl Machine<'_> {
     /// Runs loops around a body, the first outermost.
     pub(super) fn repeat(&mut self, frames: &[Frame], body: &[Stmt]) -> Known<()> {
         let Some((frame, rest)) = frames.split_first() else { return self.body(body) };
+        if frame.is_single() {
+            // One iteration is its body alone.
+            self.scalars[frame.var.0 as usize] = Some(Scalar(Term::Extent(frame.start.clone())));
+            return self.repeat(rest, body);
+        }
         let mut saved: BTreeMap<BufferId, (Name, Content)> = BTreeMap::new();
         for id in stored(body) {
             let before = self.fresh("before");

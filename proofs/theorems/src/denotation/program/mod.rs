@@ -47,6 +47,13 @@ struct Frame {
     stop: Dim,
 }
 
+impl Frame {
+    /// Whether it has one iteration, by its numbers.
+    fn is_single(&self) -> bool {
+        matches!((&self.start, &self.stop), (Dim::Int(start), Dim::Int(stop)) if start.checked_add(1) == Some(*stop))
+    }
+}
+
 /// What runs one program.
 pub(crate) struct Machine<'a> {
     program: &'a TensorProgram,
@@ -408,6 +415,9 @@ impl Machine<'_> {
         }
         if axes.is_empty() && !init.is_empty() {
             for var in reductions(&self.sources, init, body) {
+                if self.is_number(var) {
+                    continue;
+                }
                 let Some(frame) = self.frames.iter().find(|frame| frame.var == var) else {
                     return unknown("a reduction axis without a loop");
                 };
@@ -425,6 +435,11 @@ impl Machine<'_> {
             }
         }
         self.body(body)
+    }
+
+    /// Whether a loop variable is a number, as that of a loop with one iteration is.
+    fn is_number(&self, var: ScalarId) -> bool {
+        matches!(self.scalars[var.0 as usize], Some(Scalar(Term::Extent(Dim::Int(_)))))
     }
 
     /// Writes an element.
