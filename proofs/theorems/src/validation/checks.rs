@@ -209,7 +209,7 @@ impl Side<'_> {
     fn may_be_shape(&self, id: Id, wanted: &Extents) -> bool {
         match self.annotation(id) {
             Annotation::Shape(Extents::Rank(rank)) => wanted.rank() == Some(*rank),
-            Annotation::Object => self.branch.is_empty(),
+            Annotation::Shape(Extents::Unknown) | Annotation::Object => self.branch.is_empty(),
             _ => false,
         }
     }
@@ -230,7 +230,7 @@ impl Side<'_> {
                 let own = *own;
                 Ok(Some(self.own_dims(id, own)))
             }
-            Annotation::Object if self.branch.is_empty() => {
+            Annotation::Shape(Extents::Unknown) | Annotation::Object if self.branch.is_empty() => {
                 let rank_text = rank.map_or_else(String::new, |rank| format!(" of {rank} dims"));
                 self.stop(Stop::Opaque(format!("v{id} is a shape{rank_text}")));
                 let Some(rank) = rank else { return Ok(None) };
