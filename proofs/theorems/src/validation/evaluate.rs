@@ -420,7 +420,8 @@ impl<'a> Side<'a> {
             self.effect(&key);
             let writes = self.writes_arguments(name);
             self.hand_over(args, writes)?;
-            let annotation = function.lambda.result.clone().unwrap_or(Annotation::Object);
+            let declared = function.lambda.result.clone().or_else(|| returned(function));
+            let annotation = declared.unwrap_or(Annotation::Object);
             let plain = {
                 let mut plain = true;
                 annotation.visit_dims(&mut |dim| plain &= dim.as_int().is_some());
@@ -465,6 +466,14 @@ impl<'a> Side<'a> {
             other => self.opaque(key.to_owned(), other.clone(), None),
         }
     }
+}
+
+/// The annotation of the tensor that a function without a declared result returns: a run compares the value with it.
+fn returned(function: &Function) -> Option<Annotation> {
+    let Atom::Var(var) = function.lambda.body.as_ref()?.result else { return None };
+    let annotation = function.var(var).annotation.as_ref()?;
+    annotation.as_tensor()?.extents.dims()?;
+    Some(annotation.clone())
 }
 
 impl<'f> Scope<'f> {
