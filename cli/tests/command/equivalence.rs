@@ -236,6 +236,53 @@ fn what_checks_its_own_parameters_is_compared_with_a_signature() {
     }
 }
 
+#[test]
+fn built_ins_by_position_are_compared_with_those_by_name() {
+    let folder = Folder::new();
+    folder.write("typed.rx", TYPED);
+    let lowered = |file: &str, route: [&str; 2]| {
+        let (text, code) = folder.ended(&[&["opt", file][..], &route].concat());
+        assert_eq!(code, Some(0), "{text}");
+        text
+    };
+    folder.write("memory.rx", &lowered("typed.rx", ["--to", "P2.1"]));
+    let before = lowered("memory.rx", ["--passes", "lower_shapes"]);
+    folder.write("a.rx", &before);
+    let text = lowered("a.rx", ["--passes", "lower_builtins"]);
+    assert_ne!(before, text);
+    folder.write("b.rx", &text);
+    let equiv = ["equiv", "a.rx", "b.rx", "--cases", "0"];
+    let (said, code) = folder.ended(&[&equiv[..], &["--certificate", "c.cert"]].concat());
+    assert_eq!(code, Some(5), "{said}");
+    assert_eq!(folder.ended(&["verify", "c.cert"]).1, Some(0));
+    for (from, to) in [
+        ("\"tensor\",\n        2,\n        \"f32\"", "\"tensor\",\n        2,\n        None"),
+        ("\"i32\",\n        \"boundary\"", "\"i64\",\n        \"boundary\""),
+        ("\"tensor\",\n        1,", "\"tensor\",\n        2,"),
+        ("\"upper_bound\", 64,", "\"upper_bound\", 63,"),
+        ("(heap, 1, \"multiple_of\", 2,", "(heap, 0, \"multiple_of\", 2,"),
+        ("((\"store\", 0), None)", "(None, (\"store\", 0))"),
+        ("((\"slot\", 4), None)", "((\"slot\", 0), None)"),
+        ("((\"slot\", 2),)", "(None,)"),
+        ("heap, 4, \"*\", (\"slot\", 0), 2,", "heap, 4, \"+\", (\"slot\", 0), 2,"),
+        ("make_shape(heap, ((\"slot\", 0), 2))", "make_shape(heap, ((\"slot\", 4), 2))"),
+        ("memory.alloc_storage(dims_2, \"f32\"", "memory.alloc_storage(dims_2, \"f16\""),
+        ("a_storage, dims_2, \"f32\", 0)", "a_storage, dims_2, \"f32\", 4)"),
+        ("a_storage, dims_2, \"f32\", 0)", "z_storage, dims_2, \"f32\", 0)"),
+    ] {
+        assert!(text.contains(from), "{from}: {text}");
+        folder.write("b.rx", &text.replacen(from, to, 1));
+        let (said, code) = folder.ended(&equiv);
+        assert!(matches!(code, Some(1 | 6)), "{to}: {code:?}: {said}");
+    }
+    // The tensor program that `x` is given to makes this check too.
+    let (from, to) = ("heap, (None, 4), \"boundary\"", "heap, (None, None), \"boundary\"");
+    assert!(text.contains(from), "{text}");
+    folder.write("b.rx", &text.replacen(from, to, 1));
+    let (said, code) = folder.ended(&equiv);
+    assert_eq!(code, Some(5), "{said}");
+}
+
 /// A function that gives the shape of `x`, by a heap; `then` comes before it does.
 fn by_heap(then: &str, others: &str) -> String {
     format!(
