@@ -9,7 +9,9 @@ import tempfile
 
 import judge
 import own_faults
+import own_heaps
 import own_pairs
+import own_runs
 
 #: Texts of more bytes are left out.
 BYTES = 12_000
@@ -59,15 +61,27 @@ class Draws:
         self.args = args
         self.pairs = [pair for pair in proved_pairs(args.records) if self.file(pair[3]).stat().st_size <= BYTES]
         self.pairs.sort()
+        self.on_heaps = [pair for pair in self.pairs if own_heaps.ALLOC in self.file(pair[3]).read_text()]
 
     def file(self, name):
         return self.args.texts / f"{name}.rx"
+
+    def runs(self, before, after, broken):
+        """What runs say of a fault that is proved. Where the text checks objects, inputs that it refuses count too."""
+        found = diff(self.args.relax, self.file(before), broken)
+        if found in ("same", "nothing compared") and own_heaps.ALLOC in broken.read_text():
+            more = own_runs.compared(self.args.relax, self.file(after), broken, self.args.seed)
+            return found if more == "nothing compared" else more
+        return found
 
     def draw(self, number):
         """The record of a fault, and whether its text was one; nothing where the kind has no place in the text."""
         own = random.Random(f"{self.args.seed}/{number}")
         kind = own_faults.KINDS[number % len(own_faults.KINDS)]
-        program, name, before, after = own.choice(self.pairs)
+        pairs = self.on_heaps if kind in own_heaps.KINDS else self.pairs
+        if not pairs:
+            return None
+        program, name, before, after = own.choice(pairs)
         text = self.file(after).read_text()
         broken = own_faults.faulty(text, kind, own)
         if broken is None or broken == text:
@@ -78,7 +92,7 @@ class Draws:
             verdict, why, _ = own_pairs.asked(self.args.relax, self.file(before), file, "--cases", "0")
             record = {"number": number, "kind": kind, "program": program, "pass": name, "verdict": verdict, "why": why}
             if verdict in ("equal", "vacuous"):
-                record["runs"] = diff(self.args.relax, self.file(before), file)
+                record["runs"] = self.runs(before, after, file)
                 record["lines"] = changed_lines(text, broken)
                 record["file"] = own_pairs.stored(self.args.texts, broken)
                 record["before"] = before

@@ -2,6 +2,8 @@
 
 import re
 
+import own_heaps
+
 UNARY = ["relu", "exp", "log", "tanh", "sigmoid", "sqrt", "rsqrt", "abs", "negative", "square", "sin", "cos", "erf", "floor", "ceil", "round",
          "gelu", "silu", "sign", "logical_not", "isnan", "isinf", "isfinite", "softmax", "log_softmax"]
 BINARY = ["add", "subtract", "multiply", "divide", "maximum", "minimum", "power", "floor_divide", "mod", "logical_and", "logical_or",
@@ -199,7 +201,7 @@ LINES = {
     "another result": other_variable(RETURN),
     "branches exchanged": branches_exchanged,
 }
-KINDS = [*EDITS, *LINES]
+KINDS = [*EDITS, *LINES, *own_heaps.KINDS]
 
 
 def is_signature(text, at):
@@ -209,8 +211,8 @@ def is_signature(text, at):
 
 def faulty(text, kind, random):
     """The text with one fault of a kind; nothing where it has no place for one."""
-    if kind in LINES:
-        return LINES[kind](text, random)
+    if kind in LINES or kind in own_heaps.KINDS:
+        return {**LINES, **own_heaps.KINDS}[kind](text, random)
     pattern, edit = EDITS[kind]
     places = [found for found in pattern.finditer(text) if not is_signature(text, found.start())]
     if not places:

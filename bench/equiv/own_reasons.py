@@ -2,6 +2,8 @@
 
 import re
 
+import own_heaps
+
 COMMUTATIVE = "add|multiply|maximum|minimum|equal|not_equal|logical_and|logical_or|logical_xor|bitwise_and|bitwise_or|bitwise_xor|log_add_exp|max|min|same"
 
 #: What a changed line says of itself.
@@ -40,6 +42,10 @@ def reason(fault, texts):
     for name, pattern in LINES.items():
         if re.search(pattern, before):
             return name
+    if fault["kind"] == "built-ins in another order":
+        return "built-ins that do not depend on each other, in another order"
+    if fault["kind"] in own_heaps.KINDS and fault["runs"] == "same":
+        return "a check that another check or a tensor program makes too, or a slot that nothing reads: runs on inputs that violate the signature agree"
     exchanged = fault["kind"] in ("operands exchanged", "arguments exchanged")
     if exchanged and re.search(rf"\b(?:legal_|fused_)?(?:{COMMUTATIVE})(?:_\d+)?\b", before):
         return "the operands of a commutative operator are exchanged"
