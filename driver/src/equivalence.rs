@@ -8,6 +8,7 @@ use relax_program::frontend::print;
 use relax_semantics::tensor::Tensor;
 use relax_semantics::value::Value;
 use relax_syntax::Name;
+use relax_syntax::ir::references::reached_from;
 use relax_syntax::ir::{AttrValue, Function, Module, attr};
 use relax_validation::certificate::{Certificate, Header};
 use relax_validation::derive::{EQUIVALENCE, Stage};
@@ -139,7 +140,10 @@ pub fn findings(
         functions.filter(|one| is_private(one)).map(|one| one.name.clone()).collect();
     let found = tallies.into_iter().map(|(function, tally)| {
         let ended = match &proved {
-            Ok(certificate) => ended(certificate, &function, &private),
+            Ok(certificate) => {
+                let reached = reached(&function, [&routes.left, other], &private);
+                with_reached(certificate, &function, &reached, &private)
+            }
             Err(why) => Err(why.clone()),
         };
         Finding { function, ended, tally }
@@ -154,6 +158,38 @@ fn proof(left: &Module, right: &Module, tested: u64) -> Result<Certificate, Stri
     };
     let header = Header { route: EQUIVALENCE.to_owned(), target: "any target".to_owned(), tested };
     Ok(certified(header, vec![stage("input", left)?, stage(EQUIVALENCE, right)?]))
+}
+
+/// The functions of both programs that a function reaches and that others may call.
+fn reached(function: &Name, modules: [&Module; 2], private: &BTreeSet<Name>) -> BTreeSet<Name> {
+    let each = modules.iter().flat_map(|module| reached_from(module, vec![function.clone()]));
+    let is_public = |name: &Name| {
+        name != function
+            && !private.contains(name)
+            && modules.iter().all(|module| module.function(name).is_some())
+    };
+    each.filter(is_public).collect()
+}
+
+/// How the proof of a function ended, with those of the functions that it reaches: calls of these are taken to be equal by their name.
+fn with_reached(
+    certificate: &Certificate,
+    function: &Name,
+    reached: &BTreeSet<Name>,
+    private: &BTreeSet<Name>,
+) -> Result<Ended, String> {
+    let mut worst = ended(certificate, function, private)?;
+    for name in reached {
+        worst = match (worst, ended(certificate, name, private)) {
+            (Ended::Proved, Ok(other @ (Ended::Trusted | Ended::Proved))) => other,
+            (
+                Ended::Proved | Ended::Trusted,
+                Ok(Ended::Unproved(why) | Ended::Refuted(why)) | Err(why),
+            ) => Ended::Unproved(format!("it reaches `{name}`: {why}")),
+            (known, _) => known,
+        };
+    }
+    Ok(worst)
 }
 
 /// How the proof of a function ended: the worst of what is to be shown of it, and of the memory of private functions, which it may call.

@@ -108,6 +108,23 @@ fn what_is_neither_is_open() {
     }
 }
 
+#[test]
+fn a_function_is_open_where_one_that_it_calls_is() {
+    let calling = "\ndef g(x: Tensor((\"n\",), \"f32\")):\n    return f(x)\n";
+    let folder = folder(&format!("{PLAIN}{calling}"), &format!("{CLAMPED}{calling}"));
+    let equiv = ["equiv", "a.rx", "b.rx", "--entry", "g"];
+    let (said, code) = folder.ended(&equiv);
+    assert!(
+        code == Some(6) && said.contains("`g`: open: it reaches `f`: the elements are not"),
+        "{said}"
+    );
+    folder.write(
+        "b.rx",
+        &format!("{PLAIN}{}", calling.replace("    return f(x)", "    y = f(x)\n    return y")),
+    );
+    assert_eq!(folder.ended(&equiv).1, Some(0));
+}
+
 /// A copy in a storage of so many f32, in the function itself or in a private one.
 fn copy(extent: &str, private: &str) -> String {
     format!(
