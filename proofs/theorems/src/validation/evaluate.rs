@@ -420,14 +420,7 @@ impl<'a> Side<'a> {
             self.effect(&key);
             let writes = self.writes_arguments(name);
             self.hand_over(args, writes)?;
-            let declared = function.lambda.result.clone().or_else(|| returned(function));
-            let annotation = declared.unwrap_or(Annotation::Object);
-            let plain = {
-                let mut plain = true;
-                annotation.visit_dims(&mut |dim| plain &= dim.as_int().is_some());
-                plain
-            };
-            let annotation = if plain { annotation } else { Annotation::Object };
+            let annotation = self.result_of(function, args);
             let key = format!("{key} {}", self.effects.len());
             return Ok(self.results_of(&key, &annotation));
         }
@@ -466,14 +459,6 @@ impl<'a> Side<'a> {
             other => self.opaque(key.to_owned(), other.clone(), None),
         }
     }
-}
-
-/// The annotation of the tensor that a function without a declared result returns: a run compares the value with it.
-fn returned(function: &Function) -> Option<Annotation> {
-    let Atom::Var(var) = function.lambda.body.as_ref()?.result else { return None };
-    let annotation = function.var(var).annotation.as_ref()?;
-    annotation.as_tensor()?.extents.dims()?;
-    Some(annotation.clone())
 }
 
 impl<'f> Scope<'f> {

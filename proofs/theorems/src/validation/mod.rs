@@ -29,6 +29,7 @@ mod objects;
 mod operators;
 mod programs;
 pub(crate) mod prove;
+mod results;
 mod same_bindings;
 mod same_stops;
 mod signatures;
