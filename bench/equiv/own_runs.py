@@ -16,15 +16,22 @@ import own_pairs
 CASES, ELEMENTS = 12, 2_000
 #: Drawn extents, and dtypes of wrong inputs.
 EXTENTS, WRONG = (0, 1, 2, 3, 4), ("f32", "f64", "i32", "bool")
+#: The dtype of inputs that are shapes.
+SHAPE = "shape"
 INTEGERS = ("bool", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64")
 
 
 def annotation(node):
-    """Dims as texts and the dtype of `Tensor((...), "dtype")`; nothing for another annotation."""
-    if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Tensor" and len(node.args) == 2:
+    """Dims as texts and the dtype of `Tensor((...), "dtype")`, or `shape` for `Shape([...])`; nothing for another annotation."""
+    name = getattr(node.func, "id", "") if isinstance(node, ast.Call) else ""
+    if name == "Tensor" and len(node.args) == 2:
         dims, dtype = node.args
-        if isinstance(dims, ast.Tuple) and isinstance(dtype, ast.Constant):
-            return [str(ast.literal_eval(dim)) if isinstance(dim, ast.Constant) else ast.unparse(dim) for dim in dims.elts], dtype.value
+    elif name == "Shape" and len(node.args) == 1:
+        dims, dtype = node.args[0], ast.Constant(SHAPE)
+    else:
+        return None
+    if isinstance(dims, (ast.Tuple, ast.List)) and isinstance(dtype, ast.Constant):
+        return [str(dim.value) if isinstance(dim, ast.Constant) else ast.unparse(dim) for dim in dims.elts], dtype.value
     return None
 
 
@@ -43,7 +50,7 @@ def checked(function):
 
 
 def signatures(text):
-    """Functions with parameters that are tensors of known rank and dtype."""
+    """Functions with parameters that are tensors of known rank and dtype, or shapes of known rank."""
     for function in ast.parse(text).body:
         if isinstance(function, ast.FunctionDef) and not function.decorator_list:
             told = checked(function)
@@ -53,6 +60,8 @@ def signatures(text):
 
 
 def spec(shape, dtype, own):
+    if dtype == SHAPE:
+        return f"shape({', '.join(map(str, shape))})"
     numbers = [own.choice((0, 1)) if dtype in INTEGERS else own.randrange(-8, 9) / 4 for _ in range(math.prod(shape))]
     return "x".join([*map(str, shape), dtype]) + "=" + " ".join(map(str, numbers))
 
