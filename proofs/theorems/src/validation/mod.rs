@@ -35,6 +35,7 @@ mod same_stops;
 mod signatures;
 mod stops;
 mod trace;
+mod unused;
 mod values;
 mod writes;
 
@@ -208,6 +209,7 @@ fn compared(
     let right = second.told(right);
     let named = second.named_dims();
     let (others, other_effects) = (second.stops, second.effects);
+    let handed = second.trace.handed;
     recursive.append(&mut second.recursive);
     let mut fresh = second.fresh + 1_000_000;
     if effects != other_effects {
@@ -217,6 +219,9 @@ fn compared(
     stops.iter().filter_map(Stop::claim).for_each(|claim| facts.assume(claim.clone()));
     let mut elements = Elements::new(&table, &mut facts, &mut fresh);
     same_value(&mut elements, &left, &right)?;
+    let handed = trace.handed.iter().chain(&handed).flatten();
+    let results: Vec<&Value> = [&left, &right].into_iter().chain(handed).collect();
+    unused::all_compared(&mut elements, &results, [&stops, &others])?;
     let mut plain = prover();
     match by_objects {
         true => {

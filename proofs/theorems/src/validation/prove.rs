@@ -54,7 +54,7 @@ impl<'a> Elements<'a> {
     }
 
     /// An element of an entry, over elements of those that are not taken apart.
-    fn element(&mut self, id: Id, at: &[Dim], is_root: bool) -> Known<Term> {
+    pub(super) fn element(&mut self, id: Id, at: &[Dim], is_root: bool) -> Known<Term> {
         let id = self.table.find(id);
         if let Def::Constant(constant) = &self.table.get(id).def
             && let Some(number) = constants::element(constant, at)

@@ -113,6 +113,14 @@ impl Stop {
 }
 
 impl Stop {
+    /// It without the branches around.
+    pub(super) fn plain(&self) -> &Stop {
+        match self {
+            Stop::Guarded(_, stop) => stop.plain(),
+            other => other,
+        }
+    }
+
     /// What must hold for the program to go on.
     pub(super) fn claim(&self) -> Option<&Claim> {
         match self {

@@ -190,14 +190,27 @@ impl Table {
         let (mut reached, mut open) = (BTreeSet::new(), vec![self.find(id)]);
         while let Some(id) = open.pop() {
             if reached.insert(id) {
-                open.extend(self.operands(id).into_iter().map(|id| self.find(id)));
+                open.extend(self.get(id).def.operands().into_iter().map(|id| self.find(id)));
             }
         }
         reached
     }
 
-    fn operands(&self, id: Id) -> Vec<Id> {
-        match &self.get(id).def {
+    /// Whether an entry was proved equal to another one.
+    pub(super) fn is_merged(&self, id: Id) -> bool {
+        self.entries[id].same.is_some()
+    }
+
+    /// The entry of a key itself, whatever it was proved equal to.
+    pub(super) fn of_key(&self, key: &str) -> Option<Id> {
+        self.by_key.get(key).copied()
+    }
+}
+
+impl Def {
+    /// The entries that one is made of, in one step.
+    pub(super) fn operands(&self) -> Vec<Id> {
+        match self {
             Def::Opaque | Def::Unwritten | Def::Constant(_) => Vec::new(),
             Def::Operator(applied, _) => {
                 let each = applied.args.iter().flat_map(|arg| match arg {

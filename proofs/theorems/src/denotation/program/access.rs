@@ -201,7 +201,7 @@ pub(crate) fn without_casts(index: Term) -> Term {
     index
 }
 
-fn has_unwritten(term: &Term) -> bool {
+pub(crate) fn has_unwritten(term: &Term) -> bool {
     match term {
         Term::Apply(_, name, args) => name == UNWRITTEN || args.iter().any(has_unwritten),
         Term::If(_, a, b) => has_unwritten(a) || has_unwritten(b),

@@ -13,6 +13,7 @@ mod loops;
 mod region;
 mod scalar;
 
+pub(crate) use access::has_unwritten;
 pub(crate) use boundary::boundary;
 pub(crate) use loops::rebuilt;
 pub(crate) use scalar::{float, integer, replaced};
