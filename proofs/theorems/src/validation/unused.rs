@@ -47,10 +47,11 @@ pub(super) fn all_compared(
 impl Elements<'_> {
     /// Whether something is known to be written to each element.
     fn are_written(&mut self, id: Id) -> bool {
-        let Some((dims, _)) = self.table.tensor(id) else { return false };
+        let table = self.table;
+        let Some((dims, _)) = table.tensor(id) else { return false };
         let mut at = Vec::new();
         self.facts.push();
-        for dim in dims.to_vec() {
+        for dim in dims.iter().cloned() {
             *self.fresh += 1;
             let binder: (Name, Dim) = (format!("o#{}", self.fresh).into(), dim);
             assume_index(&binder, &mut *self.facts);
