@@ -200,8 +200,9 @@ LINES = {
     "another variable in a store": other_variable(STORE),
     "another result": other_variable(RETURN),
     "branches exchanged": branches_exchanged,
+    **own_heaps.KINDS,
 }
-KINDS = [*EDITS, *LINES, *own_heaps.KINDS]
+KINDS = [*EDITS, *LINES]
 
 
 def is_signature(text, at):
@@ -211,8 +212,8 @@ def is_signature(text, at):
 
 def faulty(text, kind, random):
     """The text with one fault of a kind; nothing where it has no place for one."""
-    if kind in LINES or kind in own_heaps.KINDS:
-        return {**LINES, **own_heaps.KINDS}[kind](text, random)
+    if kind in LINES:
+        return LINES[kind](text, random)
     pattern, edit = EDITS[kind]
     places = [found for found in pattern.finditer(text) if not is_signature(text, found.start())]
     if not places:

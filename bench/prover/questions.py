@@ -17,6 +17,8 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from run import prove
+
 ROOT = Path(__file__).resolve().parents[2]
 CORPUS = ROOT / "corpus"
 # How a program is compiled, and how long that may take.
@@ -88,17 +90,6 @@ def write(path, questions):
             lines.write(json.dumps({"id": at, "assume": facts, "query": query}) + "\n")
 
 
-def decided(relax, path, flags):
-    """What each stage decided and in what time, by `relax prove`."""
-    command = [relax, "prove", "--file", str(path), "--json", "--stats", *flags]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode not in (0, 1, 2):
-        sys.exit(f"{' '.join(command)}: {done.stderr}")
-    rows = [json.loads(line) for line in done.stdout.splitlines()]
-    answers = {row["id"]: row for row in rows if "id" in row}
-    return answers, next(row for row in rows if "stages" in row)
-
-
 def of_times(microseconds):
     """Median, 99th percentile and the largest."""
     ordered = sorted(microseconds)
@@ -141,10 +132,7 @@ def main():
         write(path, questions)
         text = ""
         for title, flags in [("Without z3", ["--no-solver"]), ("With z3", [])]:
-            answers, statistics = decided(arguments.relax, path, flags)
-            unread = [row for row in answers.values() if row["answer"] == "error"]
-            if unread:
-                sys.exit(f"{len(unread)} questions cannot be read, such as {unread[0]}")
+            answers, (statistics,) = prove(arguments.relax, path, ["--stats", *flags])
             text += f"### {title}\n\n" + "\n".join(table(questions, answers, statistics)) + "\n\n"
     print(text, end="")
     if arguments.output:

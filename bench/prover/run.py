@@ -23,6 +23,19 @@ def read_cases(path):
         return [json.loads(line) for line in lines if line.strip()]
 
 
+def prove(binary, path, flags):
+    """What `relax prove --file` prints of each line, times taken inside of the process, and what else it prints."""
+    command = [binary, "prove", "--file", str(path), "--json", *flags]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode not in (0, 1, 2):
+        sys.exit(f"{' '.join(command)}: {done.stderr}")
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    unread = [row for row in rows if row.get("answer") == "error"]
+    if done.returncode == 2 or unread:
+        sys.exit(f"{' '.join(command)}: {unread[0] if unread else done.stderr}")
+    return {row["id"]: row for row in rows if "id" in row}, [row for row in rows if "id" not in row]
+
+
 class Ours:
     """`relax prove --file CASES --json`: one object a line, times taken inside of the process."""
 
@@ -32,12 +45,7 @@ class Ours:
         self.binary = binary
 
     def answers(self, path, cases):
-        command = [self.binary, "prove", "--file", str(path), "--json", *self.flags]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode not in (0, 1):
-            sys.exit(f"{' '.join(command)}: {done.stderr}")
-        rows = [json.loads(line) for line in done.stdout.splitlines()]
-        by_id = {row["id"]: row for row in rows}
+        by_id, _ = prove(self.binary, path, self.flags)
         return [(by_id[case["id"]]["answer"], by_id[case["id"]]["microseconds"]) for case in cases]
 
 
