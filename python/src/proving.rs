@@ -32,14 +32,13 @@ fn proved(goal: &str, assume: &[String]) -> Result<Proof, Failure> {
         }
         _ => Vec::new(),
     };
-    Ok(match verdict.answer {
-        Answer::Proved => ("proved", stage, None, missing),
-        Answer::Unknown => ("unknown", stage, None, missing),
+    let values = match &verdict.answer {
         Answer::Refuted(values) => {
-            let values = values.iter().map(|(name, value)| (name.to_string(), *value)).collect();
-            ("refuted", stage, Some(values), missing)
+            Some(values.iter().map(|(name, value)| (name.to_string(), *value)).collect())
         }
-    })
+        Answer::Proved | Answer::Unknown => None,
+    };
+    Ok((verdict.answer.word(), stage, values, missing))
 }
 
 fn read(text: &str) -> Result<Formula, Failure> {

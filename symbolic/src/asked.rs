@@ -2,6 +2,7 @@
 //! Passes make provers of their own in many places, so the list is one of the process.
 
 use crate::claims::Formula;
+use crate::statement::is_of_name;
 use relax_syntax::Name;
 use relax_syntax::dim::Dim;
 use relax_syntax::facts::{Answer, Claim};
@@ -71,12 +72,7 @@ pub(crate) fn note(facts: &[Claim], formula: &Formula, answer: &Answer) {
     } else if noted.known.len() == MOST {
         noted.dropped += 1;
     } else {
-        let answer = match answer {
-            Answer::Proved => "proved",
-            Answer::Refuted(_) => "refuted",
-            Answer::Unknown => "unknown",
-        };
-        noted.known.insert(question, Asked { answer, times: 1 });
+        noted.known.insert(question, Asked { answer: answer.word(), times: 1 });
     }
 }
 
@@ -88,7 +84,7 @@ fn question(facts: &[Claim], formula: &Formula) -> Question {
     let mut taken: BTreeSet<String> = names.iter().map(|name| (**name).to_string()).collect();
     let mut map = BTreeMap::new();
     for name in names.into_iter().filter(|name| !is_readable(name)) {
-        let mut readable = format!("_{}", name.replace(|letter| !is_of_words(letter), "_"));
+        let mut readable = format!("_{}", name.replace(|letter| !is_of_name(letter), "_"));
         while !taken.insert(readable.clone()) {
             readable.insert(0, '_');
         }
@@ -100,11 +96,7 @@ fn question(facts: &[Claim], formula: &Formula) -> Question {
 
 fn is_readable(name: &str) -> bool {
     name.starts_with(|letter: char| letter.is_ascii_alphabetic() || letter == '_')
-        && name.chars().all(is_of_words)
-}
-
-fn is_of_words(letter: char) -> bool {
-    letter.is_ascii_alphanumeric() || letter == '_'
+        && name.chars().all(is_of_name)
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ mod digits;
 
 use crate::claims::Formula;
 use choices::{Number, Truth};
+pub(crate) use digits::is_of_name;
 use relax_syntax::ast::{Argument, BinaryOp, Expr, ExprKind, UnaryOp};
 use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::facts::Relation;

@@ -17,6 +17,18 @@ pub enum Answer {
     Unknown,
 }
 
+impl Answer {
+    /// `proved`, `refuted` or `unknown`.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        match self {
+            Answer::Proved => "proved",
+            Answer::Refuted(_) => "refuted",
+            Answer::Unknown => "unknown",
+        }
+    }
+}
+
 /// An assignment of variables that shows a claim wrong.
 pub type Counterexample = BTreeMap<Name, i64>;
 

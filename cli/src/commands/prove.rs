@@ -178,14 +178,6 @@ fn either(facts: &[Claim]) -> String {
     each.join(", or ")
 }
 
-fn word(answer: &Answer) -> &'static str {
-    match answer {
-        Answer::Proved => "proved",
-        Answer::Refuted(_) => "refuted",
-        Answer::Unknown => "unknown",
-    }
-}
-
 fn text_of(verdict: &Verdict, goal: &Formula) -> String {
     match &verdict.answer {
         Answer::Proved => format!("proved ({})", verdict.stage.name()),
@@ -220,7 +212,7 @@ fn assignment(values: &Counterexample) -> String {
 
 fn json_of(verdict: &Verdict, elapsed: Duration) -> Value {
     let mut object = json!({
-        "answer": word(&verdict.answer),
+        "answer": verdict.answer.word(),
         "stage": verdict.stage.name(),
         "microseconds": microseconds(elapsed),
     });

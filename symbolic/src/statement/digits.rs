@@ -10,9 +10,9 @@ const MOST: u128 = 1 << 110;
 pub(super) fn split(text: &str) -> Result<String, String> {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some(at) = rest.find(|c: char| c.is_ascii_alphanumeric() || c == '_') {
+    while let Some(at) = rest.find(is_of_name) {
         let (before, word) = rest.split_at(at);
-        let end = word.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+        let end = word.find(|c| !is_of_name(c));
         let (word, after) = word.split_at(end.unwrap_or(word.len()));
         out.push_str(before);
         push(&mut out, word)?;
@@ -43,4 +43,9 @@ fn push(out: &mut String, word: &str) -> Result<(), String> {
 fn written(value: u128) -> String {
     let (high, low) = (value >> BITS, value % (1 << BITS));
     format!("({high} * {} + {low})", 1_u128 << BITS)
+}
+
+/// Whether names, keywords and numbers have it.
+pub(crate) fn is_of_name(letter: char) -> bool {
+    letter.is_ascii_alphanumeric() || letter == '_'
 }

@@ -1,6 +1,6 @@
 //! `relax prove --file`: cases as JSON lines, each decided by a prover of its own.
 
-use super::{Asked, Stages, json_of, read, word};
+use super::{Asked, Stages, json_of, read};
 use crate::args::Format;
 use crate::exit::{Exit, Failure};
 use crate::terminal::Terminal;
@@ -52,7 +52,7 @@ pub(super) fn prove(
         if verdict.answer == Answer::Proved && !asked.certify(&case.query, certificates) {
             uncertified += 1;
         }
-        let found = word(&verdict.answer);
+        let found = verdict.answer.word();
         let contradicts = matches!(
             (case.expected.as_str(), &verdict.answer),
             ("proved", Answer::Refuted(_)) | ("refuted", Answer::Proved)
