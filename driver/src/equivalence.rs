@@ -178,18 +178,22 @@ fn with_reached(
     reached: &BTreeSet<Name>,
     private: &BTreeSet<Name>,
 ) -> Result<Ended, String> {
-    let mut worst = ended(certificate, function, private)?;
-    for name in reached {
-        worst = match (worst, ended(certificate, name, private)) {
-            (Ended::Proved, Ok(other @ (Ended::Trusted | Ended::Proved))) => other,
-            (
-                Ended::Proved | Ended::Trusted,
-                Ok(Ended::Unproved(why) | Ended::Refuted(why)) | Err(why),
-            ) => Ended::Unproved(format!("it reaches `{name}`: {why}")),
-            (known, _) => known,
-        };
+    let own = ended(certificate, function, private)?;
+    Ok(reached.iter().fold(own, |worst, name| {
+        let other = ended(certificate, name, private).unwrap_or_else(Ended::Unproved);
+        worse(worst, other, || format!("it reaches `{name}`"))
+    }))
+}
+
+/// One outcome where another one counts, too; `whose` says of what the other is, where that is not proved.
+fn worse(one: Ended, other: Ended, whose: impl FnOnce() -> String) -> Ended {
+    match (one, other) {
+        (Ended::Proved, other @ (Ended::Trusted | Ended::Proved)) => other,
+        (Ended::Proved | Ended::Trusted, Ended::Unproved(why) | Ended::Refuted(why)) => {
+            Ended::Unproved(format!("{}: {why}", whose()))
+        }
+        (known, _) => known,
     }
-    Ok(worst)
 }
 
 /// How the proof of a function ended: the worst of what is to be shown of it, and of the memory of private functions, which it may call.
@@ -203,15 +207,7 @@ fn ended(
         each.function == *function || is_memory
     });
     let first = own.next().ok_or_else(|| "only functions call it".to_owned())?;
-    let mut worst = first.outcome.clone();
-    for each in own {
-        worst = match (worst, &each.outcome) {
-            (Ended::Proved, other @ (Ended::Trusted | Ended::Proved)) => other.clone(),
-            (Ended::Proved | Ended::Trusted, Ended::Unproved(why) | Ended::Refuted(why)) => {
-                Ended::Unproved(format!("memory: {} {}: {why}", each.place, each.what))
-            }
-            (known, _) => known,
-        };
-    }
-    Ok(worst)
+    Ok(own.fold(first.outcome.clone(), |worst, each| {
+        worse(worst, each.outcome.clone(), || format!("memory: {} {}", each.place, each.what))
+    }))
 }
