@@ -9,7 +9,7 @@ use crate::terminal::Terminal;
 use relax_program::frontend::print;
 use relax_rewrite::pipeline::Failed;
 use relax_rewrite::saturation::{
-    self, Extraction, Forms, FunctionReport, Options, Report, RuleKind, Uses, saturate_module,
+    self, Extraction, FormCounts, FunctionReport, Options, Report, RuleKind, Uses, saturate_module,
     version_module,
 };
 use relax_semantics::check::Checked;
@@ -132,7 +132,7 @@ fn lines(report: &Report) -> String {
             "applied": applications, "nanoseconds": nanoseconds,
         })
     });
-    let Forms { looked_for, cheaper, unproved, most_saved } = report.forms;
+    let FormCounts { looked_for, cheaper, unproved, most_saved } = report.forms;
     let object = json!({
         "type": "rewrites",
         "rewritten": report.rewritten,
@@ -162,7 +162,7 @@ fn explanation(report: &Report) -> String {
         "{} of {regions} regions rewritten, {saturated} saturated",
         report.rewritten
     );
-    let Forms { looked_for, cheaper, unproved, most_saved } = report.forms;
+    let FormCounts { looked_for, cheaper, unproved, most_saved } = report.forms;
     let _ = write!(text, "{looked_for} forms looked for, {cheaper} cheaper than the greedy one");
     if cheaper > 0 {
         let _ = write!(text, ", by up to {most_saved} %");

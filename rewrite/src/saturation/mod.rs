@@ -44,7 +44,7 @@ pub use crate::guarded::Guard;
 pub use fused::{Constants, FusedCost, Fusion, Units};
 pub use polynomial::Polynomial;
 pub use prepare::{prepared, tidied};
-pub use report::{Forms, FunctionReport, Kept, RegionReport, Report};
+pub use report::{FormCounts, FunctionReport, Kept, RegionReport, Report};
 pub use search::{Limits, Uses};
 pub use versions::{Version, Versioned, version_module};
 pub use walk::{Extraction, saturate_module};

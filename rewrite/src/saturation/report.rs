@@ -36,12 +36,12 @@ pub struct Report {
     /// How many saturated regions a limit ended, by its name.
     pub limited: BTreeMap<&'static str, usize>,
     /// The forms that were looked for in saturated regions.
-    pub forms: Forms,
+    pub forms: FormCounts,
 }
 
 /// How near forms are to the cheapest of their graphs, each at a sample of dims and with a way of pricing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Forms {
+pub struct FormCounts {
     /// How many there are.
     pub looked_for: usize,
     /// Those that cost less than what the greedy way gives.
@@ -52,13 +52,23 @@ pub struct Forms {
     pub most_saved: u8,
 }
 
-impl Forms {
-    /// Counts a form.
-    pub(super) fn count(&mut self, found: &Extracted) {
-        self.looked_for += 1;
-        self.cheaper += usize::from(found.saved.is_some());
-        self.unproved += usize::from(!found.is_proved);
-        self.most_saved = self.most_saved.max(found.saved.unwrap_or(0));
+impl FormCounts {
+    /// Of one form.
+    pub(super) fn of(found: &Extracted) -> Self {
+        Self {
+            looked_for: 1,
+            cheaper: usize::from(found.saved.is_some()),
+            unproved: usize::from(!found.is_proved),
+            most_saved: found.saved.unwrap_or(0),
+        }
+    }
+
+    /// Adds what was counted elsewhere.
+    pub fn add(&mut self, more: &FormCounts) {
+        self.looked_for += more.looked_for;
+        self.cheaper += more.cheaper;
+        self.unproved += more.unproved;
+        self.most_saved = self.most_saved.max(more.most_saved);
     }
 }
 
@@ -120,14 +130,11 @@ impl Report {
     }
 
     /// Adds what was counted as forms of a region were looked for.
-    pub(super) fn count_forms(&mut self, forms: &Forms) {
+    pub(super) fn count_forms(&mut self, forms: &FormCounts) {
         if forms.unproved > 0 {
             *self.limited.entry("extraction").or_default() += 1;
         }
-        self.forms.looked_for += forms.looked_for;
-        self.forms.cheaper += forms.cheaper;
-        self.forms.unproved += forms.unproved;
-        self.forms.most_saved = self.forms.most_saved.max(forms.most_saved);
+        self.forms.add(forms);
     }
 
     /// Whether a rule told something new, whichever way it was used.

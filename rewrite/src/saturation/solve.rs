@@ -3,12 +3,12 @@
 use super::cost::{Cost, cost_of};
 use super::encode::{Encoded, From, Step};
 use super::explain::{Explained, explained};
-use super::extract::{self, Form, Pricing, Values, Wanted, canonical, cost_in, cost_of_form};
+use super::extract::{Form, Forms, Pricing, Values, Wanted, canonical, cost_in, cost_of_form};
 use super::graph::{Graph, Shapes};
 use super::polynomial::Polynomial;
 use super::questions::Questions;
 use super::replay::replays;
-use super::report::Forms;
+use super::report::FormCounts;
 use super::rulebook::Directed;
 use super::search::{Limits, Saturated, saturate};
 use super::term::{Head, Term};
@@ -82,7 +82,7 @@ pub(super) struct Solved {
     pub(super) always: usize,
     pub(super) saturated: Saturated,
     /// How near they are to the cheapest of the graph.
-    pub(super) looked_for: Forms,
+    pub(super) looked_for: FormCounts,
 }
 
 /// Saturates a region under what is declared of dims.
@@ -127,10 +127,10 @@ fn within(
     let own = Written::of(region, &graph, &written);
     let mut forms: Vec<Form> = Vec::new();
     let mut at = Vec::with_capacity(task.samples.len());
-    let mut looked_for = Forms::default();
+    let mut looked_for = FormCounts::default();
     {
         let terms = written.iter().map(|(term, _)| term.clone());
-        let all = extract::Forms::new(&graph, terms, task.constants);
+        let all = Forms::new(&graph, terms, task.constants);
         let prices = task
             .pricings
             .iter()
@@ -138,7 +138,7 @@ fn within(
         for (pricing, sample) in prices {
             let steps = task.limits.extraction;
             let found = all.at(&outputs, sample, (task.wanted, pricing), steps);
-            found.iter().for_each(|found| looked_for.count(found));
+            found.iter().for_each(|found| looked_for.add(&FormCounts::of(found)));
             let form = found.map(|found| found.form).filter(|form| !own.is(form));
             let known = |form: Form| match forms.iter().position(|known| *known == form) {
                 Some(known) => known + 1,
