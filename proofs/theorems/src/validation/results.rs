@@ -2,6 +2,7 @@
 
 use super::evaluate::Side;
 use super::values::Value;
+use relax_syntax::Name;
 use relax_syntax::annotation::{Annotation, Extents};
 use relax_syntax::dim::Dim;
 use relax_syntax::ir::{Atom, Function};
@@ -28,7 +29,7 @@ impl Side<'_> {
     }
 
     /// The dims of a signature that stand alone in parameters, as the tensors that these are have them.
-    fn bound(&self, function: &Function, args: &[Value]) -> BTreeMap<relax_syntax::Name, Dim> {
+    fn bound(&self, function: &Function, args: &[Value]) -> BTreeMap<Name, Dim> {
         let mut bound = BTreeMap::new();
         for (&param, arg) in function.lambda.params.iter().zip(args) {
             let Annotation::Tensor(wanted) = function.param_annotation(param) else { continue };

@@ -1,5 +1,5 @@
-//! Tensor programs whose results nothing compares. That a program reads an element that nothing wrote shows in the elements of its
-//! results. Where these are not compared nothing tells that both sides trap alike, and all of them must be known to be written.
+//! Tensor programs whose results are not compared. That a program reads an uninitialized element shows in the elements of its
+//! results. Where these are not compared, a trap of one side would not be found, and all of them must be known to be written.
 
 use super::prove::Elements;
 use super::stops::{Guard, Stop, Test};
@@ -37,7 +37,9 @@ pub(super) fn all_compared(
                 all.iter().all(|&id| elements.are_written(id))
             };
             if !is_compared && (parts.is_empty() || !is_written(&parts, elements)) {
-                return Err("a program that is not used may read what nothing wrote".into());
+                return Err(
+                    "a program whose results are not used may read uninitialized elements".into()
+                );
             }
         }
     }
