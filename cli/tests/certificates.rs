@@ -133,6 +133,17 @@ fn lemmas_know_the_tightest_bounds() {
 }
 
 #[test]
+fn numbers_divide_numbers() {
+    for text in ["divides(4, 4)", "divides(3, 9)", "divides(4, -8)", "divides(5, 0)"] {
+        let goal = statement::formula(text).expect("a statement");
+        let certificate = Prover::new().certificate(&goal);
+        let certificate = certificate.unwrap_or_else(|| panic!("none of {text}"));
+        let checked = check(&certificate, Some(RULES));
+        assert_eq!(checked.expect("a right certificate").outcome, Outcome::Proved, "{text}");
+    }
+}
+
+#[test]
 fn hypotheses_are_all_that_were_given_or_those_that_are_needed() {
     let mut prover = Prover::new();
     let claim = |text: &str| match statement::formula(text) {

@@ -6,7 +6,7 @@ use crate::atoms::Atom;
 use crate::claims::Formula;
 use crate::context::Context;
 use crate::egraph::Instance;
-use crate::polynomial::Poly;
+use crate::polynomial::{Poly, floor_div};
 use crate::proof::Goal;
 use crate::tableau::opposite;
 use relax_syntax::dim::{Dim, DimOp};
@@ -297,7 +297,14 @@ impl Author<'_> {
             }
             Compare::Divides | Compare::NotEqual => {
                 let atom = Atom::Div(right.clone(), left.clone());
-                let quotient = Poly::atom(self.engine.atoms.intern(atom)?);
+                let quotient = self.engine.atoms.intern(atom)?;
+                if let (Some(divisor), Some(of)) = (left.as_constant(), right.as_constant())
+                    && divisor > 0
+                {
+                    // The engine calculates with numbers and concludes nothing on the operation.
+                    self.equate(quotient, &Poly::constant(floor_div(of, divisor)));
+                }
+                let quotient = Poly::atom(quotient);
                 let rest = right.sub(&left.mul(&quotient)?)?;
                 let unequal = nonzero(&(left.clone(), claim.left.clone()));
                 if status == Status::Fails {
