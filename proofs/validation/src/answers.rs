@@ -46,13 +46,15 @@ impl Answers {
         (proofs, self.refuted.values().map(Vec::len).sum())
     }
 
-    /// What a dim equals by what is assumed, where that is proved. The first is taken, by whoever records and by
+    /// What a dim equals by what is assumed, where that is assumed itself or proved. The first is taken, by whoever records and by
     /// whoever checks.
     fn simple(&self, dim: &Dim, assumed: &Assumed) -> Option<Dim> {
         let known = self.equal.get(&dim.to_string())?;
         let simple = known.iter().find(|simple| assumed.include(&simple.given))?;
         let claim = equation(dim, &simple.dim).to_string();
-        self.find(&claim, assumed).map(|_| simple.dim.clone())
+        let is_known =
+            assumed.include(std::slice::from_ref(&claim)) || self.find(&claim, assumed).is_some();
+        is_known.then(|| simple.dim.clone())
     }
 
     /// The proof of a claim from what is assumed.

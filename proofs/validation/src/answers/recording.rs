@@ -157,7 +157,8 @@ impl Facts for Recording {
         }
         let mut log = self.log.borrow_mut();
         let proof = log.answers.find(&equation.to_string(), &self.assumed);
-        let given = proof.map_or(Vec::new(), |proof| proof.hypotheses.clone());
+        // Without a proof it is assumed itself.
+        let given = proof.map_or_else(|| vec![equation.to_string()], |p| p.hypotheses.clone());
         let known = log.answers.equal.entry(spelled.to_string()).or_default();
         known.push(Simple { dim: simple.clone(), given });
         self.spelling.back(&simple)
