@@ -16,6 +16,7 @@ use relax_syntax::ir::Module;
 use relax_syntax::ir::references::texts_from;
 use relax_syntax::span::Source;
 use relax_theorems::validation::{FUEL, Finding, Outcome, validate};
+use relax_validation::kernels::filled;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -128,7 +129,7 @@ fn of_files(paths: Vec<PathBuf>) -> Mutants {
 
 impl Mutants {
     fn note(&mut self, path: &Path, before: &Module, mutant: &Module) {
-        let findings = validate(before, mutant, FUEL, &mut prover);
+        let findings = validate(before, mutant, FUEL, &mut prover, filled);
         if findings.is_empty() || findings.iter().any(|f| f.outcome != Outcome::Proved) {
             self.refused += 1;
             return;
@@ -177,7 +178,7 @@ fn programs_of_one_name_are_told_apart() {
         well_formed_part(&program)
     };
     let proved = |before: &Module, after: &Module| {
-        let findings = validate(before, after, FUEL, &mut prover);
+        let findings = validate(before, after, FUEL, &mut prover, filled);
         !findings.is_empty() && findings.iter().all(|found| found.outcome == Outcome::Proved)
     };
     assert!(proved(&module("+="), &module("+=")));
@@ -223,7 +224,7 @@ fn found(wanted: &str, before: &str, after: &str) -> Result<(), String> {
     };
     let (before, after) = (load(before)?, load(after)?);
     let open = |after: &Module| -> Vec<Finding> {
-        let findings = validate(&before, after, FUEL, &mut prover).into_iter();
+        let findings = validate(&before, after, FUEL, &mut prover, filled).into_iter();
         findings.filter(|finding| finding.outcome != Outcome::Proved).collect()
     };
     let mut open_after = open(&after);

@@ -6,6 +6,7 @@
 
 use crate::answers::Source;
 use crate::derive::Stage;
+use crate::kernels::filled;
 use crate::obligation::{Kind, Obligation, Outcome};
 use relax_syntax::Name;
 use relax_syntax::ir::references::texts_from;
@@ -52,7 +53,7 @@ fn outcome(module: &Module, other: &Module, name: &Name, source: &mut dyn Source
         return Outcome::Proved;
     }
     source.was_trusted();
-    match validate_function(module, other, name, &mut || source.facts()) {
+    match validate_function(module, other, name, &mut || source.facts(), filled) {
         Compared::Proved if source.was_trusted() => Outcome::Trusted,
         Compared::Proved => Outcome::Proved,
         Compared::Unproved(why) => Outcome::Unproved(why),

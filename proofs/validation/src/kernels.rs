@@ -12,12 +12,15 @@ mod walk;
 
 use crate::answers::Source;
 use crate::obligation::{Kind, Obligation, Outcome};
+use covers::covered;
+use reads::{Load, is_given};
 use relax_syntax::Name;
+use relax_syntax::facts::Facts;
 use relax_syntax::ir::tensor::BufferId;
 use relax_syntax::ir::{Definition, Module, TensorProgram};
 use scope::Scope;
 use std::collections::BTreeSet;
-use walk::Walk;
+use walk::{Store, Walk};
 
 /// What is known of the tensor programs of a module.
 #[derive(Debug, Default)]
@@ -47,7 +50,7 @@ fn of_program(program: &TensorProgram, source: &mut dyn Source, kernels: &mut Ke
     found.extend(covers::obligations(program, &stores, &loads, &mut scope));
     for (buffer, outcome) in reads::obligations(program, &stores, &loads, &mut scope) {
         let proved = outcome == Outcome::Proved;
-        let given = reads::is_given(program, buffer);
+        let given = is_given(program, buffer);
         if given && proved {
             kernels.initialized.insert((program.name.clone(), buffer));
         }
@@ -66,6 +69,30 @@ fn of_program(program: &TensorProgram, source: &mut dyn Source, kernels: &mut Ke
         outcome: if trusted && outcome == Outcome::Proved { Outcome::Trusted } else { outcome },
     };
     kernels.obligations.extend(found.into_iter().map(obligation));
+}
+
+/// Which of some parameters that hold nothing before a tensor program fills; nothing where it may read an uninitialized element of these or of a buffer
+/// of its own.
+pub fn filled(
+    program: &TensorProgram,
+    empty: &BTreeSet<BufferId>,
+    facts: &mut dyn Facts,
+) -> Option<BTreeSet<BufferId>> {
+    let body = program.body.as_ref()?;
+    let mut walk = Walk::silent(program, Scope::new(program, facts));
+    walk.body(body);
+    let Walk { mut scope, stores, loads, .. } = walk;
+    let is_open = |load: &&Load| empty.contains(&load.buffer) || !is_given(program, load.buffer);
+    let mut reads = loads.iter().filter(is_open);
+    if !reads.all(|load| reads::is_initialized(program, load, &stores, &mut scope)) {
+        return None;
+    }
+    let is_filled = |buffer: &&BufferId| {
+        let own = stores.iter().filter(|store| store.buffer == **buffer);
+        let own: Vec<&Store> = own.collect();
+        !own.is_empty() && covered(program, **buffer, &own, (&mut scope, &[]))
+    };
+    Some(empty.iter().filter(is_filled).copied().collect())
 }
 
 /// Where, what, and how that ended.

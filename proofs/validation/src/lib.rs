@@ -11,7 +11,7 @@ pub mod certificate;
 pub mod check;
 pub mod derive;
 pub mod heaps;
-mod kernels;
+pub mod kernels;
 pub mod memory;
 mod names;
 pub mod obligation;

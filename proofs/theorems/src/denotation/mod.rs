@@ -8,6 +8,7 @@
 
 mod basis;
 pub(crate) mod comparison;
+pub(crate) mod composed;
 mod cuts;
 pub(crate) mod denoter;
 mod equality;

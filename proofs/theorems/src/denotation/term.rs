@@ -115,29 +115,34 @@ impl Term {
 
     /// With dims for variables of indices. Binders are unique, so nothing is captured.
     pub(crate) fn substitute(&self, map: &BTreeMap<Name, Dim>) -> Term {
-        let dims = |dims: &[Dim]| dims.iter().map(|dim| dim.substitute(map)).collect::<Vec<_>>();
-        let inner = |term: &Term| Box::new(term.substitute(map));
+        self.with_dims(&|dim| dim.substitute(map))
+    }
+
+    /// With other dims in the place of all. Binders are unique, so nothing is captured.
+    pub(crate) fn with_dims(&self, other: &dyn Fn(&Dim) -> Dim) -> Term {
+        let dims = |dims: &[Dim]| dims.iter().map(other).collect::<Vec<_>>();
+        let inner = |term: &Term| Box::new(term.with_dims(other));
         match self {
             Term::Read(name, at) => Term::Read(name.clone(), dims(at)),
             Term::Number(..) | Term::Scalar(_) => self.clone(),
-            Term::Extent(dim) => Term::Extent(dim.substitute(map)),
+            Term::Extent(dim) => Term::Extent(other(dim)),
             Term::Apply(domain, name, args) => {
-                let args = args.iter().map(|arg| arg.substitute(map)).collect();
+                let args = args.iter().map(|arg| arg.with_dims(other)).collect();
                 Term::Apply(*domain, name.clone(), args)
             }
             Term::If(test, then, otherwise) => {
-                Term::If(test.substitute(map), inner(then), inner(otherwise))
+                Term::If(test.with_dims(other), inner(then), inner(otherwise))
             }
             Term::Fold(domain, op, binders, body) => {
                 let op = match op {
                     FoldOp::Row(name, at) => FoldOp::Row(name.clone(), dims(at)),
-                    other => other.clone(),
+                    plain => plain.clone(),
                 };
-                let binders = binders.iter().map(|(k, n)| (k.clone(), n.substitute(map)));
+                let binders = binders.iter().map(|(k, n)| (k.clone(), other(n)));
                 Term::Fold(*domain, op, binders.collect(), inner(body))
             }
             Term::Lookup(index, (var, extent), body) => {
-                Term::Lookup(inner(index), (var.clone(), extent.substitute(map)), inner(body))
+                Term::Lookup(inner(index), (var.clone(), other(extent)), inner(body))
             }
         }
     }
@@ -196,10 +201,12 @@ fn alike(a: &Term, b: &Term, map: &mut BTreeMap<Name, Dim>) -> bool {
 }
 
 impl Test {
-    pub(crate) fn substitute(&self, map: &BTreeMap<Name, Dim>) -> Test {
+    fn with_dims(&self, other: &dyn Fn(&Dim) -> Dim) -> Test {
         match self {
-            Test::Dims(claim) => Test::Dims(claim.substitute(map)),
-            Test::Element(term) => Test::Element(Box::new(term.substitute(map))),
+            Test::Dims(claim) => {
+                Test::Dims(Claim::new(other(&claim.left), claim.relation, other(&claim.right)))
+            }
+            Test::Element(term) => Test::Element(Box::new(term.with_dims(other))),
         }
     }
 }

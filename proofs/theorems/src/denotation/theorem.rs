@@ -227,10 +227,16 @@ fn stop_parts(
     for (at, (k, n)) in over.iter().enumerate() {
         let about =
             mentions(&claim.left, &|name| name == k) || mentions(&claim.right, &|name| name == k);
-        let Some(point) = (if about { own.point(&claim, k) } else { None }) else { continue };
+        let Some(mut point) = (if about { own.point(&claim, k) } else { None }) else { continue };
+        // One index alone is cut out where it is the first, which it is behind a cut there.
+        let is_first = claim.relation == Relation::Equal
+            && own.proves(&Claim::new(point.clone(), Relation::AtMost, 0));
+        if is_first {
+            point = Dim::Int(1);
+        }
         let inside = own.proves(&Claim::new(0, Relation::AtMost, point.clone()))
             && own.proves(&Claim::new(point.clone(), Relation::AtMost, n.clone()));
-        if claim.relation == Relation::Equal || mentions(&point, &|name| name == k) || !inside {
+        if mentions(&point, &|name| name == k) || !inside {
             continue;
         }
         let (mut first, mut second) = (over.to_vec(), over.to_vec());

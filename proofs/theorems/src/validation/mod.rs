@@ -35,10 +35,11 @@ mod same_stops;
 mod signatures;
 mod stops;
 mod trace;
-mod unused;
+mod uninitialized;
 mod values;
 mod writes;
 
+use crate::denotation::composed::with_functions;
 use crate::denotation::fuel;
 use evaluate::Side;
 pub use meanings::compare_meanings;
@@ -49,12 +50,14 @@ use relax_syntax::dim::Dim;
 use relax_syntax::facts::{Answer, Claim, Facts, Relation};
 use relax_syntax::ir::layouts::without_layouts;
 use relax_syntax::ir::references::texts_from;
-use relax_syntax::ir::{Definition, Function, Module};
+use relax_syntax::ir::tensor::BufferId;
+use relax_syntax::ir::{Definition, Function, Module, TensorProgram};
 use same_bindings::differs_in_blocks_alone;
 use same_stops::same_stops;
 use signatures::same_signature;
 use std::collections::BTreeSet;
 use stops::Stop;
+use uninitialized::none_is_read;
 use values::{Table, Value};
 
 /// Steps that the comparison of one function may take: see [`fuel`].
@@ -86,6 +89,11 @@ pub enum Outcome {
     Refuted(String),
 }
 
+/// Which of some parameters a tensor program fills that hold nothing before; nothing where it may read an uninitialized element of these or of a
+/// buffer of its own.
+pub type Written =
+    fn(&TensorProgram, &BTreeSet<BufferId>, &mut dyn Facts) -> Option<BTreeSet<BufferId>>;
+
 /// Compares the functions of two modules that are not private, each within so many steps. `prover` makes one that
 /// knows nothing yet.
 pub fn validate(
@@ -93,6 +101,7 @@ pub fn validate(
     after: &Module,
     steps: u64,
     prover: &mut dyn FnMut() -> Box<dyn Facts>,
+    written: Written,
 ) -> Vec<Finding> {
     // Layouts say nothing of values.
     let [before, after] = [before, after].map(|module| without_layouts(module).0);
@@ -104,7 +113,7 @@ pub fn validate(
         if is_private(function) {
             continue;
         }
-        let outcome = validate_within(steps, (&before, &after), name, prover);
+        let outcome = validate_within(steps, (&before, &after), name, prover, written);
         findings.push(Finding {
             function: name.clone(),
             place: String::new(),
@@ -121,12 +130,13 @@ pub fn validate_function(
     after: &Module,
     name: &Name,
     prover: &mut dyn FnMut() -> Box<dyn Facts>,
+    written: Written,
 ) -> Outcome {
     let [before, after] = [before, after].map(|module| without_layouts(module).0);
     let variables = [&before, &after].into_iter().filter_map(|module| module.function(name));
     let variables: usize = variables.map(|function| function.vars.len()).sum();
     let steps = FUEL + FUEL_OF_VARIABLE * variables as u64;
-    validate_within(steps, (&before, &after), name, prover)
+    validate_within(steps, (&before, &after), name, prover, written)
 }
 
 fn validate_within(
@@ -134,6 +144,7 @@ fn validate_within(
     (before, after): (&Module, &Module),
     name: &Name,
     prover: &mut dyn FnMut() -> Box<dyn Facts>,
+    written: Written,
 ) -> Outcome {
     let (Some(function), Some(other)) = (before.function(name), after.function(name)) else {
         return Outcome::Unproved("it is gone".to_owned());
@@ -142,8 +153,15 @@ fn validate_within(
         return Outcome::Proved;
     }
     let metered = &mut || Metered(prover());
-    let (outcome, spent) =
-        fuel::limited(steps, || with_recursive((before, function), (after, other), metered));
+    let mut compared = || {
+        fuel::limited(steps, || {
+            with_recursive((before, function), (after, other), metered, written)
+        })
+    };
+    let (mut outcome, mut spent) = compared();
+    if outcome.is_err() && spent == steps {
+        (outcome, spent) = with_functions(compared);
+    }
     match outcome {
         Ok(()) => Outcome::Proved,
         Err(_) if spent == steps => Outcome::Unproved(fuel::SPENT.to_owned()),
@@ -162,9 +180,10 @@ fn with_recursive(
     (before, function): (&Module, &Function),
     (after, other): (&Module, &Function),
     prover: &mut dyn FnMut() -> Metered,
+    written: Written,
 ) -> Result<(), String> {
     let mut seen: BTreeSet<Name> = [function.name.clone()].into();
-    let mut work = compared((before, function), (after, other), prover)?;
+    let mut work = compared((before, function), (after, other), prover, written)?;
     while let Some(name) = work.pop_first() {
         if texts_from(before, &name) == texts_from(after, &name) || !seen.insert(name.clone()) {
             continue;
@@ -172,16 +191,36 @@ fn with_recursive(
         let (Some(one), Some(other)) = (before.function(&name), after.function(&name)) else {
             return Err(format!("`{name}` calls itself, and one module does not have it"));
         };
-        work.append(&mut compared((before, one), (after, other), prover)?);
+        work.append(&mut compared((before, one), (after, other), prover, written)?);
     }
     Ok(())
 }
 
-/// Compares two functions; gives those that call themselves and were taken to be equal.
+/// Compares two functions; gives those that call themselves and were taken to be equal. Where an operand has dims that are not known
+/// the second attempt names them, which helps where the other side checks that operand, and hinders where it knows the dims.
 fn compared(
+    before: (&Module, &Function),
+    after: (&Module, &Function),
+    prover: &mut dyn FnMut() -> Metered,
+    written: Written,
+) -> Result<BTreeSet<Name>, String> {
+    let mut table = Table::default();
+    let found = compared_in(&mut table, before, after, prover, written);
+    match found {
+        Err(_) if table.has_unnamed => {
+            let mut table = Table::with_named_dims();
+            compared_in(&mut table, before, after, prover, written).or(found)
+        }
+        _ => found,
+    }
+}
+
+fn compared_in(
+    table: &mut Table,
     (before, function): (&Module, &Function),
     (after, other): (&Module, &Function),
     prover: &mut dyn FnMut() -> Metered,
+    written: Written,
 ) -> Result<BTreeSet<Name>, String> {
     let mut declared = prover();
     signature_facts(function, &mut declared);
@@ -193,8 +232,8 @@ fn compared(
         true => side.run_on_objects(function),
         false => side.run(function),
     };
-    let (mut table, mut facts) = (Table::default(), prover());
-    let mut first = Side::new(before, after, &mut table, &mut facts, None, 0);
+    let mut facts = prover();
+    let mut first = Side::new(before, after, table, &mut facts, None, 0);
     let left = run(&mut first, function)?;
     let left = first.settled(left);
     let left = first.told(left);
@@ -203,13 +242,12 @@ fn compared(
     let fresh = first.fresh + 1_000_000;
     // What the one checks, the other has to check as well: it does not know of it.
     let mut facts = prover();
-    let mut second = Side::new(after, before, &mut table, &mut facts, Some(&trace), fresh);
+    let mut second = Side::new(after, before, table, &mut facts, Some(&trace), fresh);
     let right = run(&mut second, other)?;
     let right = second.settled(right);
     let right = second.told(right);
     let named = second.named_dims();
     let (others, other_effects) = (second.stops, second.effects);
-    let handed = second.trace.handed;
     recursive.append(&mut second.recursive);
     let mut fresh = second.fresh + 1_000_000;
     if effects != other_effects {
@@ -217,11 +255,9 @@ fn compared(
     }
     // Values count where neither stops.
     stops.iter().filter_map(Stop::claim).for_each(|claim| facts.assume(claim.clone()));
-    let mut elements = Elements::new(&table, &mut facts, &mut fresh);
+    let mut elements = Elements::new(table, &mut facts, &mut fresh);
     same_value(&mut elements, &left, &right)?;
-    let handed = trace.handed.iter().chain(&handed).flatten();
-    let results: Vec<&Value> = [&left, &right].into_iter().chain(handed).collect();
-    unused::all_compared(&mut elements, &results, [&stops, &others])?;
+    none_is_read(table, [&stops, &others], prover, written)?;
     let mut plain = prover();
     match by_objects {
         true => {

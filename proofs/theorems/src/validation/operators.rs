@@ -165,8 +165,25 @@ impl Side<'_> {
         args.iter().map(|arg| self.key(arg)).collect()
     }
 
+    /// Names the dims of operands of which only the rank is known, as a check of the other side does.
+    fn name_dims(&mut self, args: &[Value]) -> Ran<()> {
+        for arg in args {
+            let Value::Entry(id) = arg else { continue };
+            let own = self.annotation(*id).as_tensor();
+            if own.is_none_or(|tensor| !matches!(tensor.extents, Extents::Rank(_))) {
+                continue;
+            }
+            self.table.has_unnamed |= !self.table.names_dims;
+            if self.table.names_dims {
+                self.tensor_told(*id, None, None)?;
+            }
+        }
+        Ok(())
+    }
+
     /// A call of a row: deduction tells its result and what is left to check.
     fn plain(&mut self, row: &'static Operator, args: Vec<Value>) -> Ran<Value> {
+        self.name_dims(&args)?;
         let texts = self.texts(row, &args);
         let mut key = format!("{} {}", row.name, texts.join(" "));
         if row.effect == Effect::Impure {

@@ -103,11 +103,19 @@ pub(super) struct Call {
 #[derive(Default)]
 pub(super) struct Table {
     pub(super) entries: Vec<Entry>,
+    /// Whether dims of operands that are not known have names, and whether there are such without.
+    pub(super) names_dims: bool,
+    pub(super) has_unnamed: bool,
     by_key: BTreeMap<String, Id>,
     programs: Vec<TensorProgram>,
 }
 
 impl Table {
+    /// An empty one, for dims with names.
+    pub(super) fn with_named_dims() -> Self {
+        Self { names_dims: true, ..Self::default() }
+    }
+
     /// The entry that was proved equal to this one, or itself.
     pub(super) fn find(&self, id: Id) -> Id {
         self.entries[id].same.map_or(id, |same| self.find(same))
@@ -194,16 +202,6 @@ impl Table {
             }
         }
         reached
-    }
-
-    /// Whether an entry was proved equal to another one.
-    pub(super) fn is_merged(&self, id: Id) -> bool {
-        self.entries[id].same.is_some()
-    }
-
-    /// The entry of a key itself, whatever it was proved equal to.
-    pub(super) fn of_key(&self, key: &str) -> Option<Id> {
-        self.by_key.get(key).copied()
     }
 }
 

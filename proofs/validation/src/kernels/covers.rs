@@ -4,7 +4,7 @@ use super::Found;
 use super::reads::Load;
 use super::scope::{Around, Scope};
 use super::values::is_of_values;
-use super::walk::Store;
+use super::walk::{Branch, Store};
 use crate::obligation::Outcome;
 use relax_syntax::Name;
 use relax_syntax::dim::{Dim, DimOp};
@@ -28,7 +28,7 @@ pub(super) fn obligations(
             continue;
         }
         let place = format!("`{}`", program.buffer(buffer).name);
-        let outcome = match covered(program, buffer, &own, scope) {
+        let outcome = match covered(program, buffer, &own, (scope, &[])) {
             true => Outcome::Proved,
             false => Outcome::Unproved("an element may stay as it was".to_owned()),
         };
@@ -37,12 +37,12 @@ pub(super) fn obligations(
     found
 }
 
-/// Whether for each element some iteration of one of the stores writes it.
+/// Whether for each element some iteration of one of the stores writes it, within these branches.
 pub(super) fn covered(
     program: &TensorProgram,
     buffer: BufferId,
     stores: &[&Store],
-    scope: &mut Scope,
+    (scope, within): (&mut Scope, &[Branch]),
 ) -> bool {
     let shape = &program.buffer(buffer).shape;
     let element: Vec<Dim> =
@@ -52,20 +52,50 @@ pub(super) fn covered(
         scope.facts.assume(Claim::new(0, Relation::AtMost, var.clone()));
         scope.facts.assume(Claim::new(var.clone(), Relation::Less, extent.clone()));
     }
-    let whole = stores.iter().any(|store| writes(store, &element, scope));
-    let covered = whole || in_parts(stores, &element, scope);
+    let is_covered = |scope: &mut Scope| {
+        stores.iter().any(|store| writes(store, &element, scope, within))
+            || in_parts(stores, &element, scope, within)
+    };
+    let covered = is_covered(scope)
+        || condition(stores).is_some_and(|condition| {
+            [condition.opposite(), condition].into_iter().all(|case| {
+                scope.facts.push();
+                scope.facts.assume(case);
+                let covered = is_covered(scope);
+                scope.facts.pop();
+                covered
+            })
+        });
     scope.facts.pop();
     covered
 }
 
-fn writes(store: &Store, element: &[Dim], scope: &mut Scope) -> bool {
-    Witnessed { store, loops: store.loops.clone() }.writes(element, scope)
+/// What decides a factor `min(d, 1)` of what is known of stores: whether d is 0. Schedules count by such a factor what is done for some dims only.
+fn condition(stores: &[&Store]) -> Option<Claim> {
+    let mut known = stores.iter().flat_map(|store| &store.known);
+    let found = known.find_map(|claim| capped(&claim.left).or_else(|| capped(&claim.right)))?;
+    Some(Claim::new(found.clone(), Relation::Equal, 0))
+}
+
+/// The first d of `min(d, 1)` in a dim.
+fn capped(dim: &Dim) -> Option<&Dim> {
+    let Dim::Op(op, operands) = dim else { return None };
+    match (op, &operands.0, &operands.1) {
+        (DimOp::Min, other, Dim::Int(1)) => Some(other),
+        (_, a, b) => capped(a).or_else(|| capped(b)),
+    }
+}
+
+fn writes(store: &Store, element: &[Dim], scope: &mut Scope, within: &[Branch]) -> bool {
+    Witnessed { store, loops: store.loops.clone(), within }.writes(element, scope)
 }
 
 /// A store in some iteration of these of the loops around it.
 pub(super) struct Witnessed<'s> {
     pub(super) store: &'s Store,
     pub(super) loops: Vec<Around>,
+    /// Branches that are known to be taken.
+    pub(super) within: &'s [Branch],
 }
 
 impl Witnessed<'_> {
@@ -73,11 +103,12 @@ impl Witnessed<'_> {
     pub(super) fn writes(&self, element: &[Dim], scope: &mut Scope) -> bool {
         let Some(indices) = &self.store.indices else { return false };
         let ranges = self.loops.iter().all(|of| of.start.is_some() && of.stop.is_some());
-        if self.store.guarded || !ranges || indices.len() != element.len() {
+        let runs = self.store.branches.iter().all(|branch| self.within.contains(branch));
+        if !runs || !ranges || indices.len() != element.len() {
             return false;
         }
         let Some(witness) = witness(&self.loops, indices, element) else { return false };
-        // What is known of loaded integers is no condition here: a store under such a one is guarded.
+        // What is known of loaded integers is no condition here: a store under such a one is in a branch.
         let known = self.store.known.iter().filter(|claim| !is_of_values(claim));
         let known = known.map(|claim| claim.substitute(&witness));
         let equal = indices
@@ -87,7 +118,43 @@ impl Witnessed<'_> {
         // An `init` runs where the reduction axes are 0.
         let first = self.store.init.iter().flatten();
         let first = first.map(|value| Claim::new(value.substitute(&witness), Relation::Equal, 0));
-        known.chain(equal).chain(first).all(|claim| scope.proves(&claim))
+        scope.facts.push();
+        // Digits of a number are at most what they are digits of, which is not found where one is compared with several bounds.
+        for value in witness.values() {
+            each_remainder(value, &mut |number, digit| {
+                let at_most = Claim::new(digit.clone(), Relation::AtMost, number.clone());
+                if scope.proves(&at_most) {
+                    scope.facts.assume(at_most);
+                }
+            });
+        }
+        let is_written = known.chain(equal).chain(first).all(|claim| scope.proves(&claim));
+        scope.facts.pop();
+        is_written
+    }
+}
+
+/// What a store's indices say of loop variables.
+#[derive(Default)]
+struct Witness {
+    vars: BTreeMap<Name, Dim>,
+    /// Sums of loop variables, such as the number of a thread, and what digits of them come to.
+    numbers: Vec<(Dim, Dim)>,
+}
+
+impl Witness {
+    /// Adds the value of some digits of a number.
+    fn add(&mut self, number: &Dim, digits: Dim) {
+        match self.numbers.iter_mut().find(|(known, _)| known == number) {
+            Some((_, value)) => *value = Dim::op(DimOp::Add, value.clone(), digits),
+            None => self.numbers.push((number.clone(), digits)),
+        }
+    }
+
+    fn take_largest(&mut self) -> Option<(Dim, Dim)> {
+        let sizes = self.numbers.iter().enumerate().map(|(at, (number, _))| (number.size(), at));
+        let (_, at) = sizes.max()?;
+        Some(self.numbers.remove(at))
     }
 }
 
@@ -98,17 +165,22 @@ pub(super) fn witness(
     indices: &[Dim],
     element: &[Dim],
 ) -> Option<BTreeMap<Name, Dim>> {
-    let mut witness = BTreeMap::new();
+    let mut witness = Witness::default();
     let stops = around.iter().filter_map(|around| Some((&around.name, around.stop.as_ref()?)));
     let loops: BTreeMap<&Name, &Dim> = stops.collect();
     for (index, at) in indices.iter().zip(element) {
-        let mut matched = witness.clone();
+        let mut matched = witness.vars.clone();
         if matches(index, at, &loops, &mut matched) {
-            witness = matched;
+            witness.vars = matched;
         } else {
             solve(index, at.clone(), &loops, &mut witness);
         }
     }
+    // Of one in another the outer one is first.
+    while let Some((number, value)) = witness.take_largest() {
+        solve(&number, value, &loops, &mut witness);
+    }
+    let mut witness = witness.vars;
     for around in around {
         if !witness.contains_key(&around.name) {
             let start = around.start.clone()?.substitute(&witness);
@@ -137,15 +209,10 @@ fn matches(
 }
 
 /// Takes an index apart so that it has a value.
-fn solve(
-    index: &Dim,
-    value: Dim,
-    loops: &BTreeMap<&Name, &Dim>,
-    witness: &mut BTreeMap<Name, Dim>,
-) {
+fn solve(index: &Dim, value: Dim, loops: &BTreeMap<&Name, &Dim>, witness: &mut Witness) {
     match index {
         Dim::Var(name) if loops.contains_key(name) => {
-            witness.entry(name.clone()).or_insert(value);
+            witness.vars.entry(name.clone()).or_insert(value);
         }
         Dim::Op(op, operands) => {
             let (a, b) = (&operands.0, &operands.1);
@@ -172,18 +239,20 @@ fn solve(
                 }
                 // `a * c + b` with b below c is v: a is v // c, b is v % c.
                 (DimOp::Add, true, true) => {
-                    let (outer, inner, factor) = match (factor(a, loops), factor(b, loops)) {
-                        (Some(factor), _) => (a, b, factor),
-                        (None, Some(factor)) => (b, a, factor),
+                    let ((outer, factor), inner) = match (scaled(a, loops), scaled(b, loops)) {
+                        (Some(outer), _) => (outer, b),
+                        (None, Some(outer)) => (outer, a),
                         (None, None) => return,
                     };
-                    let rest = Dim::op(DimOp::FloorMod, value.clone(), factor.clone());
-                    solve(inner, rest.clone(), loops, witness);
-                    solve(outer, Dim::op(DimOp::Sub, value, rest), loops, witness);
+                    let digit = |op| Dim::op(op, value.clone(), factor.clone());
+                    solve(inner, digit(DimOp::FloorMod), loops, witness);
+                    solve(outer, digit(DimOp::FloorDiv), loops, witness);
                 }
                 // `x // c` is v and `x % c` is w: x is v * c + w.
-                (DimOp::FloorDiv, true, false) => joined(a, b, value, true, loops, witness),
-                (DimOp::FloorMod, true, false) => joined(a, b, value, false, loops, witness),
+                (DimOp::FloorDiv, true, false) => {
+                    joined(a, Dim::op(DimOp::Mul, value, b.clone()), witness)
+                }
+                (DimOp::FloorMod, true, false) => joined(a, value, witness),
                 _ => {}
             }
         }
@@ -191,35 +260,32 @@ fn solve(
     }
 }
 
-/// A quotient and a remainder of one variable come one after the other: what is there is added to.
-fn joined(
-    of: &Dim,
-    by: &Dim,
-    value: Dim,
-    is_quotient: bool,
-    loops: &BTreeMap<&Name, &Dim>,
-    witness: &mut BTreeMap<Name, Dim>,
-) {
-    let Dim::Var(name) = of else {
-        if is_quotient {
-            solve(of, Dim::op(DimOp::Mul, value, by.clone()), loops, witness);
-        }
-        return;
-    };
-    let part = if is_quotient { Dim::op(DimOp::Mul, value, by.clone()) } else { value };
-    let sum = match witness.remove(name) {
+/// The remainders in a dim, with what they are of.
+fn each_remainder(dim: &Dim, found: &mut dyn FnMut(&Dim, &Dim)) {
+    let Dim::Op(op, operands) = dim else { return };
+    each_remainder(&operands.0, found);
+    each_remainder(&operands.1, found);
+    if *op == DimOp::FloorMod {
+        found(&operands.0, dim);
+    }
+}
+
+/// A quotient and a remainder of one number come one after the other: what is there is added to.
+fn joined(of: &Dim, part: Dim, witness: &mut Witness) {
+    let Dim::Var(name) = of else { return witness.add(of, part) };
+    let sum = match witness.vars.remove(name) {
         Some(other) => Dim::op(DimOp::Add, other, part),
         None => part,
     };
-    witness.insert(name.clone(), sum);
+    witness.vars.insert(name.clone(), sum);
 }
 
-/// What a product with a loop variable multiplies it by.
-fn factor<'d>(dim: &'d Dim, loops: &BTreeMap<&Name, &Dim>) -> Option<&'d Dim> {
+/// The part of a product that has loop variables, and what it is multiplied by.
+fn scaled<'d>(dim: &'d Dim, loops: &BTreeMap<&Name, &Dim>) -> Option<(&'d Dim, &'d Dim)> {
     let Dim::Op(DimOp::Mul, operands) = dim else { return None };
     match (mentions(&operands.0, loops), mentions(&operands.1, loops)) {
-        (true, false) => Some(&operands.1),
-        (false, true) => Some(&operands.0),
+        (true, false) => Some((&operands.0, &operands.1)),
+        (false, true) => Some((&operands.1, &operands.0)),
         _ => None,
     }
 }
@@ -230,7 +296,7 @@ fn mentions(dim: &Dim, loops: &BTreeMap<&Name, &Dim>) -> bool {
 
 /// Whether stores write all parts between them: for a border that an index begins at, what is below it and what is
 /// not.
-fn in_parts(stores: &[&Store], element: &[Dim], scope: &mut Scope) -> bool {
+fn in_parts(stores: &[&Store], element: &[Dim], scope: &mut Scope, within: &[Branch]) -> bool {
     let [first, rest @ ..] = stores else { return false };
     if rest.is_empty() || stores.len() > MOST_PARTS {
         return false;
@@ -242,8 +308,8 @@ fn in_parts(stores: &[&Store], element: &[Dim], scope: &mut Scope) -> bool {
         let mut holds = |claim: Claim, stores: &[&Store]| {
             scope.facts.push();
             scope.facts.assume(claim);
-            let covered = stores.iter().any(|store| writes(store, element, scope))
-                || in_parts(stores, element, scope);
+            let covered = stores.iter().any(|store| writes(store, element, scope, within))
+                || in_parts(stores, element, scope, within);
             scope.facts.pop();
             covered
         };

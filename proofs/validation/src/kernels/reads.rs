@@ -3,7 +3,7 @@
 
 use super::covers::{Witnessed, covered};
 use super::scope::{Around, Scope};
-use super::walk::Store;
+use super::walk::{Branch, Store};
 use crate::obligation::Outcome;
 use relax_syntax::Name;
 use relax_syntax::dim::Dim;
@@ -21,6 +21,7 @@ pub(super) struct Load {
     pub(super) indices: Option<Vec<Dim>>,
     pub(super) loops: Vec<Around>,
     pub(super) known: Vec<Claim>,
+    pub(super) branches: Vec<Branch>,
 }
 
 /// Each buffer that is written and read, and whether it is written first.
@@ -37,9 +38,7 @@ pub(super) fn obligations(
         if own.is_empty() {
             continue;
         }
-        let initial = stores.iter().filter(|store| store.buffer == buffer && !store.updates);
-        let initial: Vec<&Store> = initial.collect();
-        let open = own.iter().find(|load| !is_written_before(program, load, &initial, scope));
+        let open = own.iter().find(|load| !is_initialized(program, load, stores, scope));
         let outcome = open.map_or(Outcome::Proved, |load| {
             Outcome::Unproved(format!(
                 "nothing shows that access {} reads what was written",
@@ -56,21 +55,28 @@ pub(super) fn is_given(program: &TensorProgram, buffer: BufferId) -> bool {
     program.params.iter().any(|param| matches!(param, Param::Buffer(id) if *id == buffer))
 }
 
-fn is_written_before(
+/// Whether what is read was written before by the program itself.
+pub(super) fn is_initialized(
     program: &TensorProgram,
     load: &Load,
-    stores: &[&Store],
+    stores: &[Store],
     scope: &mut Scope,
 ) -> bool {
-    let earlier = stores.iter().copied().filter(|store| store.number < load.number);
-    let earlier: Vec<&Store> = earlier.collect();
+    let initial = stores.iter().filter(|store| store.buffer == load.buffer && !store.updates);
+    let earlier: Vec<&Store> = initial.filter(|store| store.number < load.number).collect();
     if earlier.iter().any(|store| is_written_by(load, store, scope)) {
         return true;
     }
     let ended =
         earlier.into_iter().filter(|store| shared(load, store) == 0 && store.allocated == 0);
     let ended: Vec<&Store> = ended.collect();
-    !ended.is_empty() && covered(program, load.buffer, &ended, scope)
+    let within = taken(load, 0);
+    !ended.is_empty() && covered(program, load.buffer, &ended, (scope, &within))
+}
+
+/// The branches around the load that were taken for the store as well, where the outermost loops, so many of them, are in the same iteration.
+fn taken(load: &Load, same: usize) -> Vec<Branch> {
+    load.branches.iter().filter(|branch| branch.loops <= same).copied().collect()
 }
 
 /// How many of the outermost loops are around both.
@@ -84,7 +90,10 @@ fn is_written_by(load: &Load, store: &Store, scope: &mut Scope) -> bool {
     let Some(indices) = &load.indices else { return false };
     scope.facts.push();
     load.known.iter().for_each(|claim| scope.facts.assume(claim.clone()));
-    let written = Witnessed { store, loops: free(load, store) }.writes(indices, scope);
+    let loops = free(load, store);
+    let is_free = |around: &Around| loops.iter().any(|free| free.var == around.var);
+    let within = taken(load, load.loops.iter().take_while(|around| !is_free(around)).count());
+    let written = Witnessed { store, loops, within: &within }.writes(indices, scope);
     scope.facts.pop();
     written
 }

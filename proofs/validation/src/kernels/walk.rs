@@ -25,8 +25,8 @@ pub(super) struct Store {
     pub(super) indices: Option<Vec<Dim>>,
     /// Whether it combines what it writes with what was there.
     pub(super) updates: bool,
-    /// Whether it is under a condition that is no comparison of indices.
-    pub(super) guarded: bool,
+    /// Those around it under conditions that are no comparisons of indices.
+    pub(super) branches: Vec<Branch>,
     pub(super) loops: Vec<Around>,
     pub(super) known: Vec<Claim>,
     /// How many loops are around the allocation of the buffer.
@@ -37,6 +37,14 @@ pub(super) struct Store {
     pub(super) spatial: Vec<Dim>,
 }
 
+/// A branch under a condition that is no comparison of indices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Branch {
+    number: usize,
+    /// How many loops are around it.
+    pub(super) loops: usize,
+}
+
 pub(super) struct Walk<'p, 'f> {
     pub(super) program: &'p TensorProgram,
     pub(super) scope: Scope<'f>,
@@ -44,6 +52,11 @@ pub(super) struct Walk<'p, 'f> {
     pub(super) stores: Vec<Store>,
     pub(super) loads: Vec<Load>,
     accesses: usize,
+    /// Whether accesses and arithmetic are obligations.
+    asks: bool,
+    /// Those around the statement at hand, and how many came before.
+    branches: Vec<Branch>,
+    branched: usize,
     /// Where the statement at hand stands in the text.
     span: Span,
     /// What refutes the claim on an index that was asked last.
@@ -57,9 +70,7 @@ pub(super) struct Walk<'p, 'f> {
 /// What surrounds a statement beside loops.
 #[derive(Clone, Default)]
 struct Inside {
-    /// Under a condition that is no comparison of indices.
-    guarded: bool,
-    /// Under any condition.
+    /// Under a condition.
     conditional: bool,
     /// In the `init` of a block: the values of its explicit reduction axes.
     init: Option<Vec<Dim>>,
@@ -69,8 +80,28 @@ struct Inside {
 impl<'p, 'f> Walk<'p, 'f> {
     pub(super) fn of(program: &'p TensorProgram, scope: Scope<'f>) -> Self {
         let (found, stores, loads, lets) = (Vec::new(), Vec::new(), Vec::new(), BTreeMap::new());
-        let (accesses, span, witness, runs) = (0, program.span, None, 0);
-        Self { program, scope, found, stores, loads, accesses, span, witness, runs, lets }
+        let (accesses, branched, runs) = (0, 0, 0);
+        let (branches, span, witness) = (Vec::new(), program.span, None);
+        Self {
+            program,
+            scope,
+            found,
+            stores,
+            loads,
+            accesses,
+            asks: true,
+            branches,
+            branched,
+            span,
+            witness,
+            runs,
+            lets,
+        }
+    }
+
+    /// One that notes stores and loads only.
+    pub(super) fn silent(program: &'p TensorProgram, scope: Scope<'f>) -> Self {
+        Self { asks: false, ..Self::of(program, scope) }
     }
 
     pub(super) fn body(&mut self, body: &[Stmt]) {
@@ -134,9 +165,16 @@ impl<'p, 'f> Walk<'p, 'f> {
                     self.scope.suppose(condition, holds);
                     let mut within = inside.clone();
                     within.conditional = true;
-                    within.guarded |= !self.is_comparison(condition, holds)
-                        || self.scope.known[before..].iter().any(is_of_values);
+                    let outside = self.branches.len();
+                    if !self.is_comparison(condition, holds)
+                        || self.scope.known[before..].iter().any(is_of_values)
+                    {
+                        let loops = self.scope.loops.len();
+                        self.branched += 1;
+                        self.branches.push(Branch { number: self.branched, loops });
+                    }
                     self.statements(branch, &within, allocated);
+                    self.branches.truncate(outside);
                     self.scope.pop();
                 }
             }
@@ -183,8 +221,10 @@ impl<'p, 'f> Walk<'p, 'f> {
             (self.scope.ranges.dim(&axis.value), self.scope.ranges.dim(&axis.extent));
         let mut outcome = Outcome::Unproved("its value is no index arithmetic".to_owned());
         if let (Some(value), Some(extent)) = (value, extent) {
-            outcome = self.within(&value, &extent);
-            outcome = self.refuted(outcome, ("tir/axis_range", &name));
+            if self.asks {
+                outcome = self.within(&value, &extent);
+                outcome = self.refuted(outcome, ("tir/axis_range", &name));
+            }
             if axis.kind == AxisKind::Spatial {
                 within.spatial.push(value.clone());
             }
@@ -259,6 +299,9 @@ impl<'p, 'f> Walk<'p, 'f> {
 
     fn access(&mut self, buffer: BufferId, indices: &[TExpr], how: &str) {
         self.accesses += 1;
+        if !self.asks {
+            return;
+        }
         let shape = self.program.buffer(buffer).shape.clone();
         let mut outcome = Outcome::Proved;
         let name = self.program.buffer(buffer).name.clone();
@@ -281,6 +324,7 @@ impl<'p, 'f> Walk<'p, 'f> {
             indices: indices.iter().map(|index| self.scope.ranges.dim(index)).collect(),
             loops: self.scope.loops.clone(),
             known: self.scope.known.clone(),
+            branches: self.branches.clone(),
         });
     }
 
@@ -300,7 +344,7 @@ impl<'p, 'f> Walk<'p, 'f> {
             number: self.accesses,
             indices,
             updates,
-            guarded: inside.guarded,
+            branches: self.branches.clone(),
             init: inside.init.clone(),
             loops: self.scope.loops.clone(),
             known: self.scope.known.clone(),
@@ -377,6 +421,7 @@ impl<'p, 'f> Walk<'p, 'f> {
         arithmetic: &mut Arithmetic,
     ) {
         match op {
+            _ if !self.asks => {}
             BinOp::Add | BinOp::Sub | BinOp::Mul => self.stays(expr, arithmetic),
             BinOp::FloorDiv | BinOp::Mod if self.scope.ranges.is_index(expr) => {
                 let divisor = self.scope.ranges.dim(&operands.1);
@@ -389,7 +434,7 @@ impl<'p, 'f> Walk<'p, 'f> {
     }
 
     fn stays(&mut self, expr: &TExpr, arithmetic: &mut Arithmetic) {
-        if !self.scope.ranges.is_index(expr) {
+        if !self.asks || !self.scope.ranges.is_index(expr) {
             return;
         }
         match self.scope.ranges.dim(expr) {

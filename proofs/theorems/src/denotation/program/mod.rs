@@ -13,11 +13,11 @@ mod loops;
 mod region;
 mod scalar;
 
-pub(crate) use access::has_unwritten;
 pub(crate) use boundary::boundary;
 pub(crate) use loops::rebuilt;
 pub(crate) use scalar::{float, integer, replaced};
 
+use super::composed::composed;
 use super::denoter::Stops;
 use super::fuel;
 use super::term::{Binder, Domain, Known, Term, unknown};
@@ -61,6 +61,8 @@ pub(crate) struct Machine<'a> {
     typing: Typing<'a>,
     /// What its symbolic variables stand for.
     dims: BTreeMap<Name, Dim>,
+    /// The tensors that it is given.
+    given: BTreeMap<Name, DType>,
     facts: &'a mut dyn Facts,
     fresh: &'a mut usize,
     contents: Vec<Content>,
@@ -117,11 +119,15 @@ pub(crate) fn run(called: &Called, facts: &mut dyn Facts, fresh: &mut usize) -> 
     let Some(body) = &program.body else { return unknown("a program without a body") };
     let Ok(typing) = Typing::new(program) else { return unknown("an ill-formed program") };
     let dims = bound_dims(program, &called.shapes, &called.scalars)?;
+    let dtypes = program.buffer_params().map(|id| program.buffer(id).dtype);
+    let given = called.buffers.iter().zip(dtypes);
+    let given = given.filter_map(|(held, dtype)| Some((held.clone()?, dtype))).collect();
     facts.push();
     let mut machine = Machine {
         program,
         typing,
         dims,
+        given,
         facts,
         fresh,
         contents: vec![Content::unwritten(); program.buffers.len()],
@@ -335,6 +341,7 @@ impl Machine<'_> {
                 let dtype = self.typing.dtype(value);
                 let term = self.value(value, dtype)?;
                 fuel::spend(fuel::size(&term))?;
+                let term = composed(term, dtype, &|name| self.given.get(name).copied());
                 self.scalars[var.0 as usize] = Some(Scalar(term));
                 self.sources.bind(*var, value);
                 Ok(())

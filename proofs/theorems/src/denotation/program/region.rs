@@ -22,6 +22,24 @@ pub(super) struct Region {
     pub(super) value: Term,
 }
 
+impl Region {
+    /// A dim of the value where it is an element at a place: with values of binders, and with an index of the place for what the region
+    /// writes as its index. They are equal there, and proofs need not find that out.
+    fn placed(&self, dim: &Dim, at: &[Dim], values: &Map) -> Dim {
+        match dim {
+            Dim::Int(_) => dim.clone(),
+            Dim::Var(name) => values.get(name).unwrap_or(dim).clone(),
+            Dim::Op(op, sides) => {
+                if let Some(axis) = self.index.iter().position(|index| index == dim) {
+                    return at[axis].clone();
+                }
+                let [a, b] = [&sides.0, &sides.1].map(|side| self.placed(side, at, values));
+                Dim::op(*op, a, b)
+            }
+        }
+    }
+}
+
 /// What was there before.
 #[derive(Clone, Debug, PartialEq)]
 enum Base {
@@ -111,8 +129,8 @@ impl Reader<'_> {
             return self.read_from(content, count - 1, shape, at);
         };
         fuel::spend(fuel::size(&region.value))?;
-        let mut here = region.value.substitute(&found.values);
-        here = self.renamed(&here);
+        let here = region.value.with_dims(&|dim| region.placed(dim, at, &found.values));
+        let here = self.renamed(&here);
         self.guarded(&found.open, here, content, count - 1, (shape, at))
     }
 
