@@ -19,6 +19,7 @@ use relax_syntax::facts::Facts;
 use relax_syntax::ir::Module;
 use relax_syntax::span::Source;
 use relax_theorems::validation::{Outcome, compare_meanings, validate};
+use relax_validation::kernels::filled;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -44,7 +45,7 @@ fn normalized(text: &str) -> Module {
 /// Whether the call means the same as a call of its tensor program.
 fn legalized(case: &Case, dtype: &str) -> Outcome {
     let before = normalized(&case.text(dtype));
-    let findings = validate(&before, &after(&before), STEPS, &mut prover);
+    let findings = validate(&before, &after(&before), STEPS, &mut prover, filled);
     findings.into_iter().next().map_or(Outcome::Unproved("nothing".into()), |found| found.outcome)
 }
 

@@ -23,6 +23,36 @@ struct Flat<'s> {
     body: &'s [Stmt],
 }
 
+/// A digit of a number: the factors of what it counts, and how many values it has where that is said.
+struct Digit {
+    weight: Vec<Dim>,
+    radix: Option<Dim>,
+}
+
+/// The factors without some of them, numbers divided; none where these are no factors.
+fn without(all: &[Dim], some: &[Dim]) -> Option<Vec<Dim>> {
+    let number = |dims: &[Dim]| {
+        dims.iter()
+            .filter_map(Dim::as_int)
+            .try_fold(1, |product: i64, next| product.checked_mul(next))
+    };
+    let symbols =
+        |dims: &[Dim]| dims.iter().filter(|dim| dim.as_int().is_none()).cloned().collect();
+    let (mut rest, others): (Vec<Dim>, Vec<Dim>) = (symbols(all), symbols(some));
+    for other in others {
+        rest.remove(rest.iter().position(|dim| *dim == other)?);
+    }
+    let (whole, part) = (number(all)?, number(some)?);
+    let is_part = part > 0 && whole % part == 0;
+    if !is_part {
+        return None;
+    }
+    if whole != part {
+        rest.push(Dim::Int(whole / part));
+    }
+    Some(rest)
+}
+
 impl Machine<'_> {
     /// Runs a nest whose variables are digits of one number; none where it is no such nest.
     pub(super) fn threads(&mut self, loops: &[Loop], body: &[Stmt]) -> Option<Known<()>> {
@@ -36,26 +66,87 @@ impl Machine<'_> {
             *place = if flat.is_some() { None } else { scalar };
         }
         let flat = flat?;
-        let item = Loop { var: flat.var, start: TExpr::Int(0), stop: flat.stop };
+        let item = Loop { var: flat.var, start: TExpr::Int(0), stop: flat.stop.clone() };
         self.sources.bind_loop(&item);
-        let name = self.fresh("i");
         let (claims, rest): (Vec<_>, Vec<_>) = factors(&flat.extent)
             .into_iter()
             .map(|factor| self.indicated(&factor).ok_or(factor))
             .partition(Result::is_ok);
         let claims: Vec<Claim> = claims.into_iter().flatten().collect();
-        let stop = Dim::product(&rest.into_iter().filter_map(Result::err).collect::<Vec<_>>());
-        let frame = Frame { var: flat.var, name, start: Dim::Int(0), stop };
-        Some(self.repeated_if(&claims, &frame, flat.body))
+        let extents: Vec<Dim> = rest.into_iter().filter_map(Result::err).collect();
+        if let Some((frames, body)) = self.apart(&flat, &extents) {
+            return Some(self.repeated_if(&claims, &frames, body));
+        }
+        let stop = Dim::product(&extents);
+        let frame = Frame { var: flat.var, name: self.fresh("i"), start: Dim::Int(0), stop };
+        Some(self.repeated_if(&claims, &[frame], flat.body))
+    }
+
+    /// The loops that a body begins with taking the number apart to, as `i = at // m` and `j = at % m` are of `n * m` numbers, and what follows.
+    fn apart<'s>(&mut self, flat: &Flat<'s>, extents: &[Dim]) -> Option<(Vec<Frame>, &'s [Stmt])> {
+        let (mut rest, mut digits) = (flat.body, Vec::new());
+        while let [Stmt { kind: StmtKind::Let { var, value }, .. }, others @ ..] = rest
+            && let Some(digit) = self.digit(flat.var, value)
+        {
+            digits.push((*var, digit));
+            rest = others;
+        }
+        let (_, first) = digits.first().filter(|(_, digit)| digit.radix.is_none())?;
+        let mut stops = vec![Dim::product(&without(extents, &first.weight)?)];
+        for pair in digits.windows(2) {
+            let (outer, inner) = (&pair[0].1, &pair[1].1);
+            let radix = inner.radix.clone()?;
+            let weight = [factors(&radix), inner.weight.clone()].concat();
+            let is_next = without(&outer.weight, &weight).is_some_and(|rest| rest.is_empty());
+            if !is_next || !self.proves(&Claim::new(0, Relation::AtMost, radix.clone())) {
+                return None;
+            }
+            stops.push(radix);
+        }
+        if !digits.last()?.1.weight.is_empty() {
+            return None;
+        }
+        let mut number = Dim::Int(0);
+        let mut frames = Vec::new();
+        for ((var, _), stop) in digits.into_iter().zip(stops) {
+            let name = self.fresh("i");
+            let index = Dim::Var(name.clone());
+            number = match frames.is_empty() {
+                true => index,
+                false => Dim::op(DimOp::Add, Dim::op(DimOp::Mul, number, stop.clone()), index),
+            };
+            self.sources.bind_loop(&Loop { var, start: TExpr::Int(0), stop: flat.stop.clone() });
+            frames.push(Frame { var, name, start: Dim::Int(0), stop });
+        }
+        self.scalars[flat.var.0 as usize] = Some(Scalar(Term::Extent(number)));
+        Some((frames, rest))
+    }
+
+    /// A digit of a number, if a value is one: `at // weight % radix`, without the weight the last one, without the radix the first one.
+    fn digit(&mut self, at: ScalarId, value: &TExpr) -> Option<Digit> {
+        let TExpr::Binary(op, sides) = value else { return None };
+        match (op, &sides.0) {
+            (BinOp::FloorDiv, number) if number.as_scalar() == Some(at) => {
+                Some(Digit { weight: factors(&self.bound(&sides.1).ok()?), radix: None })
+            }
+            (BinOp::Mod, number) if number.as_scalar() == Some(at) => {
+                Some(Digit { weight: Vec::new(), radix: Some(self.bound(&sides.1).ok()?) })
+            }
+            (BinOp::Mod, inner) => {
+                let outer = self.digit(at, inner).filter(|outer| outer.radix.is_none())?;
+                Some(Digit { radix: Some(self.bound(&sides.1).ok()?), ..outer })
+            }
+            _ => None,
+        }
     }
 
     /// Runs a loop where claims hold.
-    fn repeated_if(&mut self, claims: &[Claim], frame: &Frame, body: &[Stmt]) -> Known<()> {
+    fn repeated_if(&mut self, claims: &[Claim], frames: &[Frame], body: &[Stmt]) -> Known<()> {
         let Some((claim, rest)) = claims.split_first() else {
-            return self.repeat(std::slice::from_ref(frame), body);
+            return self.repeat(frames, body);
         };
         let condition = Condition::Claim(claim.clone());
-        self.guarded(&condition, true, body, |own| own.repeated_if(rest, frame, body))
+        self.guarded(&condition, true, body, |own| own.repeated_if(rest, frames, body))
     }
 
     /// Where a factor is 1, if it is 0 anywhere else: `min(r, 1)` and `1 - min(r, 1)`, for an r that is not negative.
@@ -91,7 +182,13 @@ impl Machine<'_> {
             }
             extents.push(self.bound(&digit.stop).ok()?);
         }
-        let extent = self.bound(stop).ok()?;
+        let mut extent = self.bound(stop).ok()?;
+        if let Dim::Op(DimOp::Max, sides) = &extent
+            && sides.1 == Dim::Int(0)
+            && self.proves(&Claim::new(0, Relation::AtMost, sides.0.clone()))
+        {
+            extent = sides.0.clone();
+        }
         let weights = self.weights(digits, value)?;
         self.covers(&weights, &extents, &extent).then(|| Flat {
             var: *var,

@@ -206,7 +206,13 @@ impl Machine<'_> {
             BinOp::BitOr => "bitwise_or",
             BinOp::BitXor => "bitwise_xor",
             BinOp::ShiftLeft | BinOp::ShiftRight => {
-                self.stop("tir/shift", vec![b.clone()]);
+                let width = 8 * dtype.size() as i64;
+                // A number below the width never stops the program.
+                let is_below = |places: f64| (0.0..width as f64).contains(&places);
+                if !matches!(b, Term::Number(_, places) if is_below(places)) {
+                    let width = Term::Extent(Dim::Int(width));
+                    self.stop("tir/shift", vec![b.clone(), width]);
+                }
                 if op == BinOp::ShiftLeft { "left_shift" } else { "right_shift" }
             }
             BinOp::Min if float => "lesser or first",
