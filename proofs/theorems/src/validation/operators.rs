@@ -229,7 +229,9 @@ impl Side<'_> {
             let plain = format!("{key}#{at}");
             let here = format!("{plain}{branch}");
             let known = own.table.known(&here).or_else(|| own.table.known(&plain));
-            known.unwrap_or_else(|| own.table.entry(here, || (annotation, def)))
+            let id = known.unwrap_or_else(|| own.table.entry(here, || (annotation, def)));
+            own.table.entries[id].runs[usize::from(own.cut.is_some())] = true;
+            id
         };
         let value = match annotation {
             Annotation::Tuple(fields) if call.is_some() => {
@@ -375,7 +377,7 @@ impl Side<'_> {
         let mut results = Vec::new();
         for (at, annotation) in annotations.into_iter().enumerate() {
             let written = writes[at] || buffers[at].is_none();
-            let entry = || (annotation, Def::Opaque);
+            let entry = || (annotation, Def::Unseen);
             results.push(written.then(|| self.table.entry(format!("{key}#{at}"), entry)));
         }
         self.stop(Stop::Opaque(key));

@@ -69,7 +69,7 @@ impl<'a> Elements<'a> {
             return unknown("an element is made of too much");
         }
         let term = match self.table.get(id).def.clone() {
-            Def::Opaque | Def::Constant(_) => {
+            Def::Opaque | Def::Unseen | Def::Constant(_) => {
                 return Ok(Term::Read(self.table.name(id), at.to_vec()));
             }
             Def::Unwritten => return unknown("an element that nothing wrote"),

@@ -4,7 +4,7 @@
 use super::Written;
 use super::metered::Metered;
 use super::stops::{Guard, Stop, Test};
-use super::values::{Call, Def, Id, Table};
+use super::values::{Call, Def, Entry, Id, Table};
 use relax_syntax::ir::tensor::BufferId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,8 +18,8 @@ struct Reads<'a> {
     filled: BTreeMap<*const Call, Option<BTreeSet<BufferId>>>,
 }
 
-/// Whether no program that one side alone runs, no operator and no branch reads an uninitialized element. Programs that both sides run do it
-/// alike.
+/// Whether nothing that one side alone runs reads an uninitialized element: no program, no operator and no branch. What both sides run does so on
+/// both.
 ///
 /// # Errors
 /// Why there is no proof.
@@ -49,7 +49,9 @@ pub(super) fn none_is_read(
             }
         }
     }
-    let mut operators = table.entries.iter().filter(|entry| matches!(entry.def, Def::Operator(..)));
+    let is_alone =
+        |entry: &&Entry| matches!(entry.def, Def::Operator(..)) && entry.runs != [true; 2];
+    let mut operators = table.entries.iter().filter(is_alone);
     if !operators.all(|entry| entry.def.operands().into_iter().all(|id| reads.is_filled(id))) {
         return Err("an operator may read uninitialized elements".into());
     }
@@ -69,12 +71,13 @@ impl Reads<'_> {
         self.filled[&key].as_ref()
     }
 
-    /// Whether every element of an entry is initialized. What one side was given is, and what operators give.
+    /// Whether every element of an entry is initialized. What a function is given is, what operators give, and what a function gives that is
+    /// not looked into.
     fn is_filled(&mut self, mut id: Id) -> bool {
         loop {
             match &self.table.entries[id].def {
                 Def::Opaque | Def::Constant(_) | Def::Operator(..) => return true,
-                Def::Unwritten => return false,
+                Def::Unseen | Def::Unwritten => return false,
                 Def::Choice(condition, then, otherwise) => {
                     return [*condition, *then, *otherwise]
                         .into_iter()

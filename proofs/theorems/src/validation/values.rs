@@ -46,6 +46,8 @@ pub(super) struct Entry {
     pub(super) def: Def,
     /// What was known before a check told more.
     pub(super) loose: Option<Annotation>,
+    /// Of a call of an operator, whether each side makes it.
+    pub(super) runs: [bool; 2],
     /// Another entry that was proved to be equal.
     same: Option<Id>,
 }
@@ -55,6 +57,8 @@ pub(super) struct Entry {
 pub(super) enum Def {
     /// A parameter, or something of which no more is known.
     Opaque,
+    /// What a tensor program leaves of which the dims are known to the run alone.
+    Unseen,
     /// Nothing is written yet.
     Unwritten,
     Constant(Arc<Constant>),
@@ -135,7 +139,7 @@ impl Table {
             return self.find(id);
         }
         let (annotation, def) = make();
-        self.entries.push(Entry { annotation, def, loose: None, same: None });
+        self.entries.push(Entry { annotation, def, loose: None, runs: [false; 2], same: None });
         self.by_key.insert(key, self.entries.len() - 1);
         self.entries.len() - 1
     }
@@ -209,7 +213,7 @@ impl Def {
     /// The entries that one is made of, in one step.
     pub(super) fn operands(&self) -> Vec<Id> {
         match self {
-            Def::Opaque | Def::Unwritten | Def::Constant(_) => Vec::new(),
+            Def::Opaque | Def::Unseen | Def::Unwritten | Def::Constant(_) => Vec::new(),
             Def::Operator(applied, _) => {
                 let each = applied.args.iter().flat_map(|arg| match arg {
                     Argument::Tensor(id) => vec![*id],
