@@ -101,7 +101,7 @@ mod tests {
 
     /// An expression of two tensors that is large.
     fn large(a: &str, b: &str, function: &str) -> Term {
-        (0..6).fold(read(a), |term, _| {
+        (0..12).fold(read(a), |term, _| {
             Term::apply(
                 Domain::Bits,
                 function,

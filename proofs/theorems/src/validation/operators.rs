@@ -191,14 +191,8 @@ impl Side<'_> {
             key = format!("{key} at {}", self.effects.len());
         }
         let operands: Vec<Operand> = args.iter().map(|arg| self.operand(arg)).collect();
-        let module = Some(self.module);
-        let mut infer = Infer {
-            row,
-            operands: &operands,
-            facts: &mut *self.facts,
-            obligations: Vec::new(),
-            module,
-        };
+        let (facts, module) = (&mut *self.facts, Some(self.module));
+        let mut infer = Infer { row, operands: &operands, facts, obligations: Vec::new(), module };
         // Deduction takes its obligations for granted; what is demanded is not yet.
         infer.facts.push();
         let found = (row.infer)(&mut infer);
