@@ -91,7 +91,7 @@ pub enum Outcome {
 
 /// Which of some parameters a tensor program fills that hold nothing before; nothing where it may read an uninitialized element of these or of a
 /// buffer of its own.
-pub type Written =
+pub type Filled =
     fn(&TensorProgram, &BTreeSet<BufferId>, &mut dyn Facts) -> Option<BTreeSet<BufferId>>;
 
 /// Compares the functions of two modules that are not private, each within so many steps. `prover` makes one that
@@ -101,7 +101,7 @@ pub fn validate(
     after: &Module,
     steps: u64,
     prover: &mut dyn FnMut() -> Box<dyn Facts>,
-    written: Written,
+    filled: Filled,
 ) -> Vec<Finding> {
     // Layouts say nothing of values.
     let [before, after] = [before, after].map(|module| without_layouts(module).0);
@@ -113,7 +113,7 @@ pub fn validate(
         if is_private(function) {
             continue;
         }
-        let outcome = validate_within(steps, (&before, &after), name, prover, written);
+        let outcome = validate_within(steps, (&before, &after), name, prover, filled);
         findings.push(Finding {
             function: name.clone(),
             place: String::new(),
@@ -130,13 +130,13 @@ pub fn validate_function(
     after: &Module,
     name: &Name,
     prover: &mut dyn FnMut() -> Box<dyn Facts>,
-    written: Written,
+    filled: Filled,
 ) -> Outcome {
     let [before, after] = [before, after].map(|module| without_layouts(module).0);
     let variables = [&before, &after].into_iter().filter_map(|module| module.function(name));
     let variables: usize = variables.map(|function| function.vars.len()).sum();
     let steps = FUEL + FUEL_OF_VARIABLE * variables as u64;
-    validate_within(steps, (&before, &after), name, prover, written)
+    validate_within(steps, (&before, &after), name, prover, filled)
 }
 
 fn validate_within(
@@ -144,7 +144,7 @@ fn validate_within(
     (before, after): (&Module, &Module),
     name: &Name,
     prover: &mut dyn FnMut() -> Box<dyn Facts>,
-    written: Written,
+    filled: Filled,
 ) -> Outcome {
     let (Some(function), Some(other)) = (before.function(name), after.function(name)) else {
         return Outcome::Unproved("it is gone".to_owned());
@@ -154,9 +154,7 @@ fn validate_within(
     }
     let metered = &mut || Metered(prover());
     let mut compared = || {
-        fuel::limited(steps, || {
-            with_recursive((before, function), (after, other), metered, written)
-        })
+        fuel::limited(steps, || with_recursive((before, function), (after, other), metered, filled))
     };
     let (mut outcome, mut spent) = compared();
     if outcome.is_err() && spent == steps {
@@ -180,10 +178,10 @@ fn with_recursive(
     (before, function): (&Module, &Function),
     (after, other): (&Module, &Function),
     prover: &mut dyn FnMut() -> Metered,
-    written: Written,
+    filled: Filled,
 ) -> Result<(), String> {
     let mut seen: BTreeSet<Name> = [function.name.clone()].into();
-    let mut work = compared((before, function), (after, other), prover, written)?;
+    let mut work = compared((before, function), (after, other), prover, filled)?;
     while let Some(name) = work.pop_first() {
         if texts_from(before, &name) == texts_from(after, &name) || !seen.insert(name.clone()) {
             continue;
@@ -191,7 +189,7 @@ fn with_recursive(
         let (Some(one), Some(other)) = (before.function(&name), after.function(&name)) else {
             return Err(format!("`{name}` calls itself, and one module does not have it"));
         };
-        work.append(&mut compared((before, one), (after, other), prover, written)?);
+        work.append(&mut compared((before, one), (after, other), prover, filled)?);
     }
     Ok(())
 }
@@ -202,14 +200,14 @@ fn compared(
     before: (&Module, &Function),
     after: (&Module, &Function),
     prover: &mut dyn FnMut() -> Metered,
-    written: Written,
+    filled: Filled,
 ) -> Result<BTreeSet<Name>, String> {
     let mut table = Table::default();
-    let found = compared_in(&mut table, before, after, prover, written);
+    let found = compared_in(&mut table, before, after, prover, filled);
     match found {
         Err(_) if table.has_unnamed => {
             let mut table = Table::with_named_dims();
-            compared_in(&mut table, before, after, prover, written).or(found)
+            compared_in(&mut table, before, after, prover, filled).or(found)
         }
         _ => found,
     }
@@ -220,7 +218,7 @@ fn compared_in(
     (before, function): (&Module, &Function),
     (after, other): (&Module, &Function),
     prover: &mut dyn FnMut() -> Metered,
-    written: Written,
+    filled: Filled,
 ) -> Result<BTreeSet<Name>, String> {
     let mut declared = prover();
     signature_facts(function, &mut declared);
@@ -257,7 +255,7 @@ fn compared_in(
     stops.iter().filter_map(Stop::claim).for_each(|claim| facts.assume(claim.clone()));
     let mut elements = Elements::new(table, &mut facts, &mut fresh);
     same_value(&mut elements, &left, &right)?;
-    none_is_read(table, [&stops, &others], prover, written)?;
+    none_is_read(table, [&stops, &others], prover, filled)?;
     let mut plain = prover();
     match by_objects {
         true => {

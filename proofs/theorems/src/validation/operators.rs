@@ -222,10 +222,9 @@ impl Side<'_> {
             let def = call.clone().map_or(Def::Opaque, |call| Def::Operator(call, at));
             let plain = format!("{key}#{at}");
             let here = format!("{plain}{branch}");
-            let known = own.table.known(&here).or_else(|| own.table.known(&plain));
-            let id = known.unwrap_or_else(|| own.table.entry(here, || (annotation, def)));
-            own.table.entries[id].runs[usize::from(own.cut.is_some())] = true;
-            id
+            let is_plain = own.table.known(&here).is_none() && own.table.known(&plain).is_some();
+            let key = if is_plain { plain } else { here };
+            own.table.called(key, usize::from(own.cut.is_some()), || (annotation, def))
         };
         let value = match annotation {
             Annotation::Tuple(fields) if call.is_some() => {

@@ -1,7 +1,7 @@
 //! Reads of uninitialized elements, which stop a program. A term of a result does not show all of them: what was read may be written
 //! over, or lie in a part that nothing uses. So programs that only one side runs must be known to read none, by themselves.
 
-use super::Written;
+use super::Filled;
 use super::metered::Metered;
 use super::stops::{Guard, Stop, Test};
 use super::values::{Call, Def, Entry, Id, Table};
@@ -13,7 +13,7 @@ use std::sync::Arc;
 struct Reads<'a> {
     table: &'a Table,
     prover: &'a mut dyn FnMut() -> Metered,
-    written: Written,
+    asked: Filled,
     /// For each call, by its address, parameters that it fills; none where it may read an uninitialized element of its own.
     filled: BTreeMap<*const Call, Option<BTreeSet<BufferId>>>,
 }
@@ -27,9 +27,9 @@ pub(super) fn none_is_read(
     table: &Table,
     [before, after]: [&[Stop]; 2],
     prover: &mut dyn FnMut() -> Metered,
-    written: Written,
+    filled: Filled,
 ) -> Result<(), String> {
-    let mut reads = Reads { table, prover, written, filled: BTreeMap::new() };
+    let mut reads = Reads { table, prover, asked: filled, filled: BTreeMap::new() };
     for (stops, others) in [(before, after), (after, before)] {
         for stop in stops.iter().filter(|stop| !others.contains(stop)) {
             if let Stop::Program(_, call) = stop.plain() {
@@ -65,7 +65,7 @@ impl Reads<'_> {
         if !self.filled.contains_key(&key) {
             let empty = call.program.buffer_params().zip(&call.buffers);
             let empty = empty.filter(|(_, held)| held.is_none()).map(|(id, _)| id).collect();
-            let known = (self.written)(&call.program, &empty, &mut (self.prover)());
+            let known = (self.asked)(&call.program, &empty, &mut (self.prover)());
             self.filled.insert(key, known);
         }
         self.filled[&key].as_ref()

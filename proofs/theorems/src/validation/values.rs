@@ -144,6 +144,19 @@ impl Table {
         self.entries.len() - 1
     }
 
+    /// The same of a call that a side makes. What it was proved equal to is another call, which that side need not make.
+    pub(super) fn called(
+        &mut self,
+        key: String,
+        side: usize,
+        make: impl FnOnce() -> (Annotation, Def),
+    ) -> Id {
+        let id = self.entry(key.clone(), make);
+        let own = self.by_key[&key];
+        self.entries[own].runs[side] = true;
+        id
+    }
+
     /// The entry of a key, if there is one.
     pub(super) fn known(&self, key: &str) -> Option<Id> {
         self.by_key.get(key).map(|&id| self.find(id))

@@ -66,8 +66,6 @@ impl Machine<'_> {
             *place = if flat.is_some() { None } else { scalar };
         }
         let flat = flat?;
-        let item = Loop { var: flat.var, start: TExpr::Int(0), stop: flat.stop.clone() };
-        self.sources.bind_loop(&item);
         let (claims, rest): (Vec<_>, Vec<_>) = factors(&flat.extent)
             .into_iter()
             .map(|factor| self.indicated(&factor).ok_or(factor))
@@ -77,6 +75,8 @@ impl Machine<'_> {
         if let Some((frames, body)) = self.apart(&flat, &extents) {
             return Some(self.repeated_if(&claims, &frames, body));
         }
+        let item = Loop { var: flat.var, start: TExpr::Int(0), stop: flat.stop };
+        self.sources.bind_loop(&item);
         let stop = Dim::product(&extents);
         let frame = Frame { var: flat.var, name: self.fresh("i"), start: Dim::Int(0), stop };
         Some(self.repeated_if(&claims, &[frame], flat.body))
@@ -107,8 +107,9 @@ impl Machine<'_> {
             return None;
         }
         let mut number = Dim::Int(0);
-        let mut frames = Vec::new();
+        let (mut frames, mut sum) = (Vec::new(), TExpr::Int(0));
         for ((var, _), stop) in digits.into_iter().zip(stops) {
+            sum = TExpr::Binary(BinOp::Add, Box::new((sum, TExpr::Scalar(var))));
             let name = self.fresh("i");
             let index = Dim::Var(name.clone());
             number = match frames.is_empty() {
@@ -118,6 +119,8 @@ impl Machine<'_> {
             self.sources.bind_loop(&Loop { var, start: TExpr::Int(0), stop: flat.stop.clone() });
             frames.push(Frame { var, name, start: Dim::Int(0), stop });
         }
+        // The number comes from all of these loops, and from none of its own.
+        self.sources.bind(flat.var, &sum);
         self.scalars[flat.var.0 as usize] = Some(Scalar(Term::Extent(number)));
         Some((frames, rest))
     }
